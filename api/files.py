@@ -60,10 +60,10 @@ def check_output(path: Path) -> None:
     """Raises ArgumentError, before any work, when an array could not be written to `path`."""
     if path.suffix != ".npy":
         _format(path)
-    check_place(path)
+    check_path(path)
 
 
-def check_place(path: Path) -> None:
+def check_path(path: Path) -> None:
     """Raises ArgumentError, before any work, when `path` has no writable folder, or is a folder."""
     if not path.parent.is_dir():
         raise ArgumentError(f"no such folder: {path.parent}")

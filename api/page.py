@@ -88,8 +88,8 @@ def _source(schedule: Schedule) -> str:
     several = len({file for file, _ in sites}) > 1
     rows = []
     for (file, line), text in sorted(sites.items()):
-        place = f"{Path(file).name}:{line}" if several else f"{line}"
-        rows.append(f'<span class="check">{escape(place):>5}</span>  {escape(text)}')
+        location = f"{Path(file).name}:{line}" if several else f"{line}"
+        rows.append(f'<span class="check">{escape(location):>5}</span>  {escape(text)}')
     return "\n".join(rows)
 
 
@@ -99,14 +99,14 @@ def _stages(schedule: Schedule) -> list[tuple[str, ...]]:
 
     rows = []
     for stage, _ in flatten(schedule.graph.stages):
-        placed = [s for s in schedule.steps if s.stage in stage.names and s.directive in _PLACES]
-        where = ", ".join(f".{s.directive}({', '.join(str(v) for _, v in s.args)})" for s in placed)
+        placed = [s for s in schedule.directives if s.stage in stage.names and s.name in _PLACEMENT]
+        where = ", ".join(f".{s.name}({', '.join(str(v) for _, v in s.args)})" for s in placed)
         axes = ", ".join(getattr(axis, "name", "") for axis in getattr(stage, "all_axes", ())) or "—"
         rows.append((", ".join(stage.names), axes, where or "—", "" if stage.site is None else str(stage.site.line)))
     return rows
 
 
-_PLACES = ("inline", "root", "compute_at", "store_at", "compute_with")
+_PLACEMENT = ("inline", "root", "compute_at", "store_at", "compute_with")
 _KINDS = (
     ("loop", r"^\s*(?:parallel|for|while)\b[^:]*"),
     ("word", r"^\s*(?:if|else|produce|nest)\b"),

@@ -13,7 +13,7 @@ import typer
 
 from raido.algo.errors import ArgumentError, RaidoError, TuningError
 from raido.failures import one_line
-from raido.files import check_place, read_array
+from raido.files import check_path, read_array
 from raido.job_file import Work, read_job_file
 from raido.locate import find_algorithm, find_schedule
 from raido.options import Statics, TargetName, Traceback
@@ -179,7 +179,7 @@ def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, 
     """Raises ArgumentError or TuningError, before any work, when a report could not be written in the end."""
     for number in range(len(works)):
         for path in filter(None, (html, plot, output)):
-            check_place(_numbered(path, number))
+            check_path(_numbered(path, number))
     if html is None and plot is None:
         return
     if any(work.trials == 0 for work in works):

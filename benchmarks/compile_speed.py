@@ -25,7 +25,7 @@ import raido as rd
 
 FIVE = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
 SQUARE = [(dy, dx) for dy in range(-2, 3) for dx in range(-2, 3)]
-STEPS = ("trace", "stages", "complete", "lower", "gang", "tir", "llvm", "load")
+PHASES = ("trace", "stages", "complete", "lower", "gang", "tir", "llvm", "load")
 
 
 @rd.algorithm
@@ -92,10 +92,10 @@ def cold(algorithm: rd.Algorithm) -> dict[str, float]:
     compile_program(other.trace(), use_cache=False)
     times: dict[str, float] = {}
 
-    def timed(step: str, action: Callable[[], Any]) -> Any:
+    def timed(phase: str, action: Callable[[], Any]) -> Any:
         start = time.process_time()
         result = action()
-        times[step] = 1000 * (time.process_time() - start)
+        times[phase] = 1000 * (time.process_time() - start)
         return result
 
     gc.collect()
@@ -127,11 +127,11 @@ def measure(name: str, runs: int) -> dict[str, float]:
         child(name, "fill", environment)
         for _ in range(runs):
             times = child(name, "cold", environment)
-            times["in all"] = sum(times[step] for step in STEPS)
+            times["in all"] = sum(times[phase] for phase in PHASES)
             start = time.perf_counter()
             times |= child(name, "warm", environment)
             found.append(times | {"with imports": 1000 * (time.perf_counter() - start)})
-    return {step: min(times[step] for times in found) for step in found[0]}
+    return {phase: min(times[phase] for times in found) for phase in found[0]}
 
 
 def child(name: str, what: str, environment: Mapping[str, str]) -> dict[str, float]:
@@ -159,11 +159,11 @@ def main() -> None:
             json.dumps({"fill": fill, "cold": cold, "warm": warm}[given.in_this_process](PROGRAMS[given.programs[0]]))
         )
         return
-    heads = ("program", *STEPS, "in all", "warm", "with imports")
+    heads = ("program", *PHASES, "in all", "warm", "with imports")
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for name in given.programs or PROGRAMS:
         times = measure(name, given.runs)
-        print(f"| {name} | {' | '.join(f'{times[step]:.0f}' for step in heads[1:])} |", flush=True)
+        print(f"| {name} | {' | '.join(f'{times[phase]:.0f}' for phase in heads[1:])} |", flush=True)
 
 
 if __name__ == "__main__":

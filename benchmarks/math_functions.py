@@ -27,7 +27,7 @@ from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.loader import load_object
 from raido.targets.native import Fault
 
-COUNT, ROUNDS = 4096, 16
+COUNT, ITERATIONS = 4096, 16
 DOMAIN = {
     **dict.fromkeys(("exp", "exp2", "sin", "cos", "tan"), (-10.0, 10.0)),
     **dict.fromkeys(("log", "log2", "log10"), (0.01, 100.0)),
@@ -42,7 +42,7 @@ MARK = "<!-- table: python benchmarks/math_functions.py --write -->"
 
 
 def compile_recipe(name: str, dtype: DType, lanes: int, cpu: str) -> Any:
-    """A nest that maps the function over an array, `ROUNDS` times."""
+    """A nest that maps the function over an array, `ITERATIONS` times."""
     shape = (const(i64, COUNT),)
     arity = PRIMITIVES[name].arity
     sources = tuple(Buffer(f"in{k}", dtype, shape, "parameter", fresh("b").serial, (), 1, None) for k in range(arity))
@@ -52,8 +52,8 @@ def compile_recipe(name: str, dtype: DType, lanes: int, cpu: str) -> Any:
     body: list[Any] = [Let(v, VectorRead(s, (x,), 1, lanes, None)) for v, s in zip(reads, sources, strict=True)]
     body.append(VectorStore(result, (x,), Op(name, dtype, tuple(reads))))
     loop = For(x, const(i64, 0), const(i64, COUNT), lanes, Block(tuple(body)))
-    rounds = For(fresh("t"), const(i64, 0), const(i64, ROUNDS), 1, Block((loop,)))
-    nest = Nest("math", sources, (), (result,), Block((Produce("math", Block((rounds,))),)))
+    iterations = For(fresh("t"), const(i64, 0), const(i64, ITERATIONS), 1, Block((loop,)))
+    nest = Nest("math", sources, (), (result,), Block((Produce("math", Block((iterations,))),)))
     can = Capabilities(lanes * dtype.bits, fused=True, byte_shuffle=True)
     return load(tvm.CompiledModule(emit_program(nest, "entry", can), cpu), arity + 2)
 
@@ -76,7 +76,7 @@ def compile_libmvec(name: str, dtype: DType, lanes: int, cpu: str) -> Any:
     value = tvm.call(symbol, tvm.type_name(dtype, lanes), *(tvm.BufferLoad(b, [place]) for b in buffers[:-1]))
     body: Any = tvm.BufferStore(buffers[-1], value, [place])
     body = tvm.For(x, one - one, tvm.IntImm("int64", COUNT // lanes), tvm.ForKind.SERIAL, body)
-    body = tvm.For(t, one - one, tvm.IntImm("int64", ROUNDS), tvm.ForKind.SERIAL, body)
+    body = tvm.For(t, one - one, tvm.IntImm("int64", ITERATIONS), tvm.ForKind.SERIAL, body)
     body = tvm.sequence([*(tvm.DeclBuffer(b, data=p) for b, p in zip(buffers, pointers, strict=True)), body])
     return load(tvm.CompiledModule({"entry": tvm.function("entry", [*pointers, fault], body)}, cpu), arity + 2)
 
@@ -103,7 +103,7 @@ def nanoseconds(function: Any, name: str, dtype: DType) -> float:
         start = time.perf_counter()
         function(*pointers)
         best = min(best, time.perf_counter() - start)
-    return best / (COUNT * ROUNDS) * 1e9
+    return best / (COUNT * ITERATIONS) * 1e9
 
 
 def main(

@@ -121,7 +121,7 @@ def _sparse(random: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Any,
     return random.random(sizes["k"]), random.integers(0, sizes["n"], sizes["k"]), offsets, random.random(sizes["n"])
 
 
-def _rounds(count: int) -> Callable[[np.random.Generator, Mapping[str, int]], tuple[Any, ...]]:
+def _iterations(count: int) -> Callable[[np.random.Generator, Mapping[str, int]], tuple[Any, ...]]:
     def make(random: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Any, ...]:
         return *(1 + random.random((sizes["h"], sizes["w"])) for _ in range(2)), np.int64(count)
 
@@ -162,7 +162,7 @@ PROGRAMS: tuple[CorpusProgram, ...] = (
     CorpusProgram("escape_times", divergent.mandelbrot, {"h": 600, "w": 600}, _plane),
     CorpusProgram("pull_of_bodies", divergent.nbody, {"n": 2500}),
     CorpusProgram("option_prices", divergent.black_scholes, {"n": 2_000_000}),
-    CorpusProgram("hotspot", grids.hotspot, {"h": 1500, "w": 1500}, _rounds(2)),
+    CorpusProgram("hotspot", grids.hotspot, {"h": 1500, "w": 1500}, _iterations(2)),
     CorpusProgram("spmv", graphs.spmv, {"k": 3_000_000, "r": 75_001, "n": 100_000}, _sparse),
     CorpusProgram("mri_q", spaces.mri_q, {"n": 1000, "m": 500}),
     CorpusProgram("maximum_segment_sum", sequences.maximum_segment_sum, {"n": 2_000_000}),

@@ -31,8 +31,8 @@ def photograph(name: str = "astronaut", *, gray: bool = False, repeat: int = 1) 
 
 def tiled(picture: np.ndarray, repeat: int) -> np.ndarray:
     """`repeat` copies of a picture each way, to measure on; with `--small` the picture alone."""
-    copies = 1 if SMALL else repeat
-    return np.tile(picture, (1,) * (picture.ndim - 2) + (copies, copies))
+    repetitions = 1 if SMALL else repeat
+    return np.tile(picture, (1,) * (picture.ndim - 2) + (repetitions, repetitions))
 
 
 def side_by_side(*pictures: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from raido.algo.errors import ScheduleError, explain
 from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
-    from raido.schedule.steps import Step, Value
+    from raido.schedule.recorded import Directive, Value
 
 MOST_FILLINGS = 4096  # tried for a witness: each replays the whole schedule
 
@@ -48,10 +48,10 @@ def choose(name: str, options: Iterable[Any]) -> Any:
     return Hole(name, values)
 
 
-def holes_of(steps: Iterable[Step]) -> dict[str, tuple[Any, ...]]:
+def holes_of(directives: Iterable[Directive]) -> dict[str, tuple[Any, ...]]:
     """Returns every hole by name, in order of first appearance, with its options (of a `choose` step, its labels)."""
     found: dict[str, tuple[Any, ...]] = {}
-    for name, options in _holes(steps):
+    for name, options in _holes(directives):
         if found.setdefault(name, options) != options:
             raise ScheduleError(
                 explain(
@@ -63,17 +63,17 @@ def holes_of(steps: Iterable[Step]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def fill(steps: Iterable[Step], values: Mapping[str, Any]) -> tuple[Step, ...]:
+def fill(directives: Iterable[Directive], values: Mapping[str, Any]) -> tuple[Directive, ...]:
     """Returns the steps with the named holes filled; the steps of a chosen alternative replace their `choose` step."""
-    filled: list[Step] = []
-    for step in steps:
-        if step.directive == "choose" and step.argument("name") in values:
-            branches = dict(step.branches)
-            filled += fill(branches[values[str(step.argument("name"))]], values)
+    filled: list[Directive] = []
+    for directive in directives:
+        if directive.name == "choose" and directive.argument("name") in values:
+            branches = dict(directive.branches)
+            filled += fill(branches[values[str(directive.argument("name"))]], values)
             continue
-        args = tuple((key, _fill_value(value, values)) for key, value in step.args)
-        branches = tuple((label, fill(inner, values)) for label, inner in step.branches)
-        filled.append(replace(step, args=args, branches=branches))
+        args = tuple((key, _fill_value(value, values)) for key, value in directive.args)
+        branches = tuple((label, fill(inner, values)) for label, inner in directive.branches)
+        filled.append(replace(directive, args=args, branches=branches))
     return tuple(filled)
 
 
@@ -96,13 +96,13 @@ def check_filling(holes: Mapping[str, tuple[Any, ...]], values: Mapping[str, Any
             )
 
 
-def _holes(steps: Iterable[Step]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    for step in steps:
-        if step.directive == "choose":
-            yield str(step.argument("name")), tuple(label for label, _ in step.branches)
-        for _, value in step.args:
+def _holes(directives: Iterable[Directive]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for directive in directives:
+        if directive.name == "choose":
+            yield str(directive.argument("name")), tuple(label for label, _ in directive.branches)
+        for _, value in directive.args:
             yield from _holes_in(value)
-        for _, inner in step.branches:
+        for _, inner in directive.branches:
             yield from _holes(inner)
 
 

@@ -13,25 +13,25 @@ from raido.algo.errors import ScheduleError
 from raido.schedule.checks.levels import PLACES
 from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import Split
-from raido.schedule.replay import apply_step
+from raido.schedule.recorded import Directive, Value
+from raido.schedule.replay import apply_directive
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, enclosing_loops, initial_state
-from raido.schedule.steps import Step, Value
 from raido.schedule.strategies.table import Strategy, strategies_of
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16, 32)
 LANES = (None, 1, 2, 4, 8, 16)
 
 
-def legal_steps(state: State, stage: str) -> tuple[Step, ...]:
+def legal_directives(state: State, stage: str) -> tuple[Directive, ...]:
     """Returns the candidate steps that the rules accept, in a fixed order."""
-    return tuple(step for step in candidates(state, stage) if is_legal(state, step))
+    return tuple(directive for directive in candidates(state, stage) if is_legal(state, directive))
 
 
-def is_legal(state: State, step: Step) -> bool:
+def is_legal(state: State, directive: Directive) -> bool:
     """Whether the rules accept a step."""
     try:
-        apply_step(state, step)
+        apply_directive(state, directive)
     except ScheduleError:
         return False
     return True
@@ -52,13 +52,13 @@ def open_strategies(state: State, stage: str) -> dict[str, Strategy]:
         if "reproducible" in strategy.numbers:
             chances.append({**strategy.numbers, "reproducible": False})
         for numbers in chances:
-            if is_legal(start, Step(stage, "strategy", (("name", name), *numbers.items()))):
+            if is_legal(start, Directive(stage, "strategy", (("name", name), *numbers.items()))):
                 found[name] = replace(strategy, numbers=numbers)
                 break
     return found
 
 
-def candidates(state: State, stage: str) -> Iterator[Step]:
+def candidates(state: State, stage: str) -> Iterator[Directive]:
     """Yields sample steps for a stage, legal or not."""
     if not isinstance(state.uses.stages[stage], Stage):
         return
@@ -66,21 +66,21 @@ def candidates(state: State, stage: str) -> Iterator[Step]:
     for directive, args in (
         *_loop_candidates(loops),
         *_kind_candidates(state, stage, loops),
-        *_place_candidates(state, stage),
+        *_compute_site_candidates(state, stage),
         *_memory_candidates(state, stage, loops),
         *_strategy_candidates(state, stage),
     ):
-        yield Step(
+        yield Directive(
             stage,
             directive,
             tuple((name, value) for name, value in args.items() if value is not None or name == "axis"),
         )
 
 
-def loop_steps(state: State, stage: str, loops: list[str]) -> Iterator[Step]:
+def loop_directives(state: State, stage: str, loops: list[str]) -> Iterator[Directive]:
     """Yields sample loop directives for a part of a strategy, legal or not."""
     for directive, args in (*_loop_candidates(loops), *_kinds(loops), *_bindings(state, loops)):
-        yield Step(stage, directive, tuple((name, value) for name, value in args.items() if value is not None))
+        yield Directive(stage, directive, tuple((name, value) for name, value in args.items() if value is not None))
 
 
 Candidate = tuple[str, "dict[str, Value]"]
@@ -143,7 +143,7 @@ def _strategy_candidates(state: State, stage: str) -> Iterator[Candidate]:
             yield "strategy", {"name": name, "block": block, **dict.fromkeys(strategy.options, True)}
 
 
-def _place_candidates(state: State, stage: str) -> Iterator[Candidate]:
+def _compute_site_candidates(state: State, stage: str) -> Iterator[Candidate]:
     yield "inline", {}
     yield "root", {}
     for other, plan in state.plans.items():

@@ -38,8 +38,8 @@ def refused(
     """Returns the error for a refusal: `said` is the directive as written at `site`; `algorithm` is where the stage is defined."""
     kind = UnknownDirective if refusal.legal.get("directives") else ScheduleError
     lines = {
-        "schedule": f"{place(site)}   {said}" if site else said,
-        "algorithm": f"{place(algorithm)}   {algorithm.text}" if algorithm else None,
+        "schedule": f"{location(site)}   {said}" if site else said,
+        "algorithm": f"{location(algorithm)}   {algorithm.text}" if algorithm else None,
         "why": refusal.why,
         "try": refusal.remedy,
         **{label: text for label, text in there.items() if label not in refusal.legal},
@@ -48,7 +48,7 @@ def refused(
     return kind(explain(headline, **lines))
 
 
-def place(site: Site) -> str:
+def location(site: Site) -> str:
     """Returns a source location as "file.py:12"."""
     return f"{os.path.basename(site.file)}:{site.line}"
 

@@ -93,8 +93,8 @@ class _Count:
                 return
             iterations = -(-(high - low) // s.step)
             self.values[s.var] = low + iterations // 2 * s.step
-            rounds = s.loop == ITERATIONS and s.stage in self.array_loops
-            self.block(s.body, times if rounds else times * iterations)
+            is_array_loop = s.loop == ITERATIONS and s.stage in self.array_loops
+            self.block(s.body, times if is_array_loop else times * iterations)
         elif isinstance(s, If):
             holds = self.value(s.condition)
             sides = [

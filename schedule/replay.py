@@ -1,7 +1,7 @@
 """Replay: from recorded steps to a plan for every stage.
 
-`apply_step` is the only function that changes a state: it finds the directive's rule, lets it check and rewrite, checks the invariants that
-hold after every step, and turns a `Refusal` into the user's `ScheduleError`. `replay` does so for whole schedules, `when` branches
+`apply_directive` is the only function that changes a state: it finds the directive's rule, lets it check and rewrite, checks the invariants
+that hold after every step, and turns a `Refusal` into the user's `ScheduleError`. `replay` does so for whole schedules, `when` branches
 included; a branch starts from the steps recorded before it. The branches of a stage are kept in its plan; a branch of the program has plans
 of its own, over the program specialised for the sizes that its test fixes.
 """
@@ -23,15 +23,15 @@ from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_leaders
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import Branch, Variant
+from raido.schedule.recorded import PART, Directive
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.stages.stage import Stage, StageGraph, is_array_loop
 from raido.schedule.state import State, initial_state, nearest, resolve
-from raido.schedule.steps import PART, Step
 from raido.schedule.strategies.array_loops import apply_to_loop
-from raido.schedule.strategies.numbers import sizes_and_axes
+from raido.schedule.strategies.parameters import sizes_and_axes
 from raido.schedule.strategies.plans_of_parts import DIRECTIVES, apply_to_part, owner_of
+from raido.schedule.text.serialise import call_text
 from raido.schedule.text.sizes import decided, fixed_sizes, parse_test, sizes_of
-from raido.schedule.text.steps import call_text
 
 T = TypeVar("T")
 IN_BRANCHES = (*DIRECTIVES, "strategy", "partition_boundaries", "stream_stores", "prefetch")  # of a branch of one stage
@@ -39,37 +39,37 @@ WORDS = ("axis", "a", "b", "stage", "consumer", "array", "kind", "scope", "name"
 LISTS = ("axes", "names", "layout")
 
 
-def apply_step(state: State, step: Step) -> State:
+def apply_directive(state: State, directive: Directive) -> State:
     """Returns the state after one step; raises `ScheduleError` where the step is illegal."""
-    if step.directive == "when":
-        return apply_branch(state, step)
+    if directive.name == "when":
+        return apply_branch(state, directive)
     try:
-        entry = find_rule(step.directive)
-        arguments: dict[str, object] = dict(step.args)
+        entry = find_rule(directive.name)
+        arguments: dict[str, object] = dict(directive.args)
         check_arguments(entry, arguments)
-        part = owner_of(state, step.stage)
+        part = owner_of(state, directive.stage)
         if part is not None:
             return apply_to_part(state, *part, entry, arguments)
-        name = resolve(state.uses.stages, step.stage)
+        name = resolve(state.uses.stages, directive.stage)
         if is_array_loop(state.uses.stages[name]):
             return apply_to_loop(state, name, entry, arguments)
         after = entry.apply(state, name, **arguments)
         check_state(after, state)
         return after
     except Refusal as refusal:
-        raise refusal_error(state, step, refusal) from None
+        raise refusal_error(state, directive, refusal) from None
 
 
-def apply_branch(state: State, step: Step) -> State:
+def apply_branch(state: State, directive: Directive) -> State:
     """Returns the state after a `when` of one stage, whose branch starts from the stage's directives so far."""
-    ((text, inner),) = step.branches
+    ((text, inner),) = directive.branches
     try:
-        name = resolve(state.uses.stages, step.stage)
+        name = resolve(state.uses.stages, directive.stage)
         test = parse_test(text, sizes_and_axes(state, name), 'when("x > 4096")')
         inside = branch_state(state, name)
         for each in inner:
             check_in_branch(each, name)
-            inside = apply_step(inside, each)
+            inside = apply_directive(inside, each)
         if inside.graph is not state.graph:
             scanned = state.stage(name).scan is not None
             way, made = ("runs", "another scan") if scanned else ("gather", "a map")
@@ -83,8 +83,8 @@ def apply_branch(state: State, step: Step) -> State:
         check_state(after, state)
         return after
     except Refusal as refusal:
-        headline = f'cannot branch on a test in stage "{step.stage}"'
-        raise refused(headline, refusal, f".when({text!r})", step.site) from None
+        headline = f'cannot branch on a test in stage "{directive.stage}"'
+        raise refused(headline, refusal, f".when({text!r})", directive.site) from None
 
 
 def branch_state(state: State, name: str) -> State:
@@ -92,15 +92,15 @@ def branch_state(state: State, name: str) -> State:
     return replace(state, plans={**state.plans, name: replace(state.plan(name), instead=())})
 
 
-def check_in_branch(step: Step, name: str) -> None:
+def check_in_branch(directive: Directive, name: str) -> None:
     """Refuses a step that a branch of a stage cannot have."""
-    if step.stage.partition(PART)[0] != name:
+    if directive.stage.partition(PART)[0] != name:
         raise Refusal(
-            f'a branch of stage "{name}" cannot schedule "{step.stage}"', "a branch of the program: s.when(…)"
+            f'a branch of stage "{name}" cannot schedule "{directive.stage}"', "a branch of the program: s.when(…)"
         )
-    if step.directive not in IN_BRANCHES:
+    if directive.name not in IN_BRANCHES:
         raise Refusal(
-            f"a branch of one stage cannot contain {step.directive}, which affects other stages or memory",
+            f"a branch of one stage cannot contain {directive.name}, which affects other stages or memory",
             "a branch of the program: s.when(…)",
             directives=listed(IN_BRANCHES),
         )
@@ -138,92 +138,92 @@ def check_arguments(entry: Rule, arguments: Mapping[str, object]) -> None:
             )
 
 
-def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
+def refusal_error(state: State, directive: Directive, refusal: Refusal) -> ScheduleError:
     """Returns the `ScheduleError` for a refused step."""
-    entry = RULES.get(step.directive)
+    entry = RULES.get(directive.name)
     stage: object = None
     there = {}
     try:
-        name = resolve(state.uses.stages, step.stage)
+        name = resolve(state.uses.stages, directive.stage)
         stage = state.uses.stages[name]
         if isinstance(stage, Stage):
             there = {"axes": listed(loop.name for loop in state.plans[name].loops)}
     except Refusal:
-        name = step.stage
-    headline = f'cannot {step.directive} stage "{name}"'
+        name = directive.stage
+    headline = f'cannot {directive.name} stage "{name}"'
     if entry is not None:
-        words = {**entry.defaults, **dict(step.args)}
+        words = {**entry.defaults, **dict(directive.args)}
         fields = dict.fromkeys(entry.required, "…") | words
         own = next((p for p in ("producer", "guest", "reader") if "{" + p + "}" in entry.phrase), "stage")
         headline = "cannot " + entry.phrase.format(**{**fields, own: name})
         headline = headline.replace(f'at loop "None" of "{words.get("stage")}"', "outside all loops")
-    said = call_text(step)
-    part = owner_of(state, step.stage)
+    said = call_text(directive)
+    part = owner_of(state, directive.stage)
     if part is not None:
         owner, short = part
         stage, said = state.uses.stages[owner], f'.part("{short}"){said}'
         in_words = f'part "{short}" of stage "{owner}"'
-        headline, why = (text.replace(f'stage "{step.stage}"', in_words) for text in (headline, refusal.why))
+        headline, why = (text.replace(f'stage "{directive.stage}"', in_words) for text in (headline, refusal.why))
         refusal = Refusal(why, refusal.remedy, **refusal.legal)
-    return refused(headline, refusal, said, step.site, getattr(stage, "site", None), **there)
+    return refused(headline, refusal, said, directive.site, getattr(stage, "site", None), **there)
 
 
-def run(state: State, steps: Iterable[Step]) -> State:
+def run(state: State, directives: Iterable[Directive]) -> State:
     """Returns the state after all steps, `when` branches of the program left out."""
-    for step in steps:
-        if not step.branches_program:
-            state = apply_step(state, step)
+    for directive in directives:
+        if not directive.branches_program:
+            state = apply_directive(state, directive)
     return state
 
 
-def replay(graph: StageGraph, steps: Iterable[Step], gpu: Gpu | None = None) -> tuple[Variant, ...]:
+def replay(graph: StageGraph, directives: Iterable[Directive], gpu: Gpu | None = None) -> tuple[Variant, ...]:
     """Returns the plans of all stages: one variant for each `when` of the program, in order, and the general one last."""
-    state, branches = run_with_branches(initial_state(graph, gpu), steps)
+    state, branches = run_with_branches(initial_state(graph, gpu), directives)
     return (*branches, variant_of(state))
 
 
-def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
+def run_with_branches(state: State, directives: Iterable[Directive]) -> tuple[State, tuple[Variant, ...]]:
     """Returns the state after all steps outside `when` branches, and one variant for each branch."""
     variants: list[Variant] = []
     graph, before = state.graph, []
-    for step in taken_steps(graph, steps):
-        if step.branches_program:
-            test, _ = test_of(graph, step)
-            ((_, inner),) = step.branches
-            inside = in_branch(graph, state, before, test, partial(run, steps=inner))
+    for directive in taken_directives(graph, directives):
+        if directive.branches_program:
+            test, _ = test_of(graph, directive)
+            ((_, inner),) = directive.branches
+            inside = in_branch(graph, state, before, test, partial(run, directives=inner))
             variants.append(replace(variant_of(inside), test=test))
         else:
-            state = apply_step(state, step)
-            before.append(step)
+            state = apply_directive(state, directive)
+            before.append(directive)
     return state, tuple(variants)
 
 
-def taken_steps(graph: StageGraph, steps: Iterable[Step]) -> Iterator[Step]:
+def taken_directives(graph: StageGraph, directives: Iterable[Directive]) -> Iterator[Directive]:
     """Yields the steps that matter for the known sizes of a specialised program.
 
     A branch whose test is false for them is dropped; one whose test is true is entered, and the steps after it are dropped.
     """
-    for step in steps:
-        holds = test_of(graph, step)[1] if step.branches_program else None
+    for directive in directives:
+        holds = test_of(graph, directive)[1] if directive.branches_program else None
         if holds is None:
-            yield step
+            yield directive
         elif holds:
-            ((_, inner),) = step.branches
+            ((_, inner),) = directive.branches
             yield from inner
             return
 
 
-def test_of(graph: StageGraph, step: Step) -> tuple[Expr, bool | None]:
+def test_of(graph: StageGraph, directive: Directive) -> tuple[Expr, bool | None]:
     """Returns the test of a branch of the program, and its value; None where known sizes do not decide it."""
-    ((text, _),) = step.branches
+    ((text, _),) = directive.branches
     try:
         test = parse_test(text, sizes_of(graph.program))
     except Refusal as refusal:
-        raise refused("cannot branch on a test", refusal, f".when({text!r})", step.site) from None
+        raise refused("cannot branch on a test", refusal, f".when({text!r})", directive.site) from None
     return test, decided(test)
 
 
-def in_branch(graph: StageGraph, state: State, before: Sequence[Step], test: Expr, act: Callable[[State], T]) -> T:
+def in_branch(graph: StageGraph, state: State, before: Sequence[Directive], test: Expr, act: Callable[[State], T]) -> T:
     """Returns `act` of the state in which a branch begins: the steps so far over the program specialised for the sizes that the test fixes.
 
     Where those steps are refused there, since the stages of known sizes may be others, `act` is given `state`.
@@ -235,7 +235,7 @@ def in_branch(graph: StageGraph, state: State, before: Sequence[Step], test: Exp
     return act(state)
 
 
-def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu | None) -> State | None:
+def specialised(graph: StageGraph, before: Sequence[Directive], test: Expr, gpu: Gpu | None) -> State | None:
     """Returns the state after some steps over the program specialised for the sizes that a test fixes; None where it fixes none.
 
     Programs with results of unbounded size are not specialised: two forms of the program could not share their memory.

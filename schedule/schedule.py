@@ -24,22 +24,30 @@ from raido.schedule.directives.misfits import FROM_HALIDE
 from raido.schedule.directives.recorder import deed
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
-from raido.schedule.legal import is_legal, legal_steps, loop_steps, open_strategies
+from raido.schedule.legal import is_legal, legal_directives, loop_directives, open_strategies
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.plan import StagePlan, Variant
-from raido.schedule.refusal import Refusal, listed, place, refused
-from raido.schedule.replay import apply_step, branch_state, check_in_branch, replay, run, run_with_branches, variant_of
+from raido.schedule.recorded import PART, Directive, plain, user_site
+from raido.schedule.refusal import Refusal, listed, location, refused
+from raido.schedule.replay import (
+    apply_directive,
+    branch_state,
+    check_in_branch,
+    replay,
+    run,
+    run_with_branches,
+    variant_of,
+)
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph, is_array_loop
 from raido.schedule.state import State, initial_state, nearest, resolve
-from raido.schedule.steps import PART, Step, plain, user_site
 from raido.schedule.strategies.array_loops import ITERATIONS, strategies_of_loop
-from raido.schedule.strategies.numbers import sizes_and_axes
+from raido.schedule.strategies.parameters import sizes_and_axes
 from raido.schedule.strategies.parts import is_own_pass, part_name
 from raido.schedule.strategies.plans_of_parts import plan_of_part
 from raido.schedule.strategies.table import Strategy
 from raido.schedule.text.diff import Difference, compare
+from raido.schedule.text.serialise import call_text, from_json, kind_in_json, schedule_text, to_json
 from raido.schedule.text.sizes import parse_test, sizes_of
-from raido.schedule.text.steps import call_text, from_json, kind_in_json, schedule_text, to_json
 
 
 @bordered
@@ -53,35 +61,35 @@ class Schedule(NearAttributes):
     <stage "rows": axes y, x; ...>
     """
 
-    __slots__ = ("_graph", "_only", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
+    __slots__ = ("_directives", "_graph", "_only", "_parent", "_prefix", "_state", "_witness", "target")
     _display_name = "schedule"
     _site = "schedule"
     __hash__ = None  # type: ignore[assignment]
 
     find_machine: ClassVar[Callable[[Any], Machine] | None] = None
 
-    def __init__(self, graph: StageGraph, steps: tuple[Step, ...] = (), target: Any = "llvm") -> None:
+    def __init__(self, graph: StageGraph, directives: tuple[Directive, ...] = (), target: Any = "llvm") -> None:
         self._graph = graph
         self.target = target
-        self._prefix: tuple[Step, ...] = ()
+        self._prefix: tuple[Directive, ...] = ()
         self._parent: tuple[Schedule, int] | None = None
         self._only = ""
         self._witness: dict[str, Any] = {}
         self._state = initial_state(graph, gpu_of(target))
-        self._steps: tuple[Step, ...] = ()
-        if steps:
+        self._directives: tuple[Directive, ...] = ()
+        if directives:
             try:
-                self._state, self._witness = _witness(self._state, tuple(steps))
+                self._state, self._witness = _witness(self._state, tuple(directives))
             except ScheduleError:
-                if not self._keeps_loops(tuple(steps)):
+                if not self._keeps_loops(tuple(directives)):
                     raise
-            self._steps = tuple(steps)
+            self._directives = tuple(directives)
 
     @classmethod
-    def trusted(cls, graph: StageGraph, steps: tuple[Step, ...], state: State, target: Any) -> Schedule:
+    def trusted(cls, graph: StageGraph, directives: tuple[Directive, ...], state: State, target: Any) -> Schedule:
         """Returns a schedule without checking its steps, which must have no holes, be legal and lead to `state`."""
         made = cls(graph, (), target)
-        made._steps, made._state = steps, state
+        made._directives, made._state = directives, state
         return made
 
     # Queries
@@ -92,14 +100,14 @@ class Schedule(NearAttributes):
         return self._graph
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def directives(self) -> tuple[Directive, ...]:
         """The recorded steps, in order."""
-        return self._steps
+        return self._directives
 
     @property
-    def explicit_steps(self) -> tuple[Step, ...]:
+    def explicit_directives(self) -> tuple[Directive, ...]:
         """All steps in force: of a branch, those recorded before it in its parent, and its own."""
-        return self._prefix + self._steps
+        return self._prefix + self._directives
 
     @property
     def state(self) -> State:
@@ -114,7 +122,7 @@ class Schedule(NearAttributes):
     @property
     def holes(self) -> dict[str, tuple[Any, ...]]:
         """The open holes by name, each with its options."""
-        return holes_of(self.explicit_steps)
+        return holes_of(self.explicit_directives)
 
     @property
     def fingerprint(self) -> str:
@@ -125,32 +133,35 @@ class Schedule(NearAttributes):
         try:
             return StageView(self, resolve(self._state.uses.stages, name))
         except Refusal as refusal:
-            if self._keeps_loops(self.explicit_steps, name):
+            if self._keeps_loops(self.explicit_directives, name):
                 return self[name]
             headline = f'the schedule has no stage "{name}"'
             raise refused(headline, refusal, f'["{name}"]', user_site()) from None
 
     def copy(self) -> Schedule:
         """Returns an independent schedule with the same steps."""
-        return Schedule(self._graph, self.explicit_steps, self.target)
+        return Schedule(self._graph, self.explicit_directives, self.target)
 
     # Recording
 
-    def accept(self, step: Step) -> None:
+    def accept(self, directive: Directive) -> None:
         """Checks and records a step. Raises `ScheduleError`, and leaves the schedule as it is, when the step is illegal."""
         if self._only:
             try:
-                check_in_branch(step, self._only)
+                check_in_branch(directive, self._only)
             except Refusal as refusal:
                 raise refused(
-                    f'cannot {deed(step.directive)} stage "{step.stage}"', refusal, call_text(step), step.site
+                    f'cannot {deed(directive.name)} stage "{directive.stage}"',
+                    refusal,
+                    call_text(directive),
+                    directive.site,
                 ) from None
         try:
-            self._state, self._witness = self._after(step)
+            self._state, self._witness = self._after(directive)
         except ScheduleError:
-            if not self._keeps_loops((*self.explicit_steps, step)):
+            if not self._keeps_loops((*self.explicit_directives, directive)):
                 raise
-        self._replace_steps((*self._steps, step))
+        self._replace_directives((*self._directives, directive))
 
     def when(self, test: str) -> Schedule:
         """Returns a sub-schedule for the sizes for which a test holds; it starts from the steps so far and takes directives of its own.
@@ -165,8 +176,10 @@ class Schedule(NearAttributes):
         try:
             if self._only or (self._parent is not None and not stage):
                 raise Refusal("a branch has no branches of its own", 'one test: when("w % 16 == 0 and h > 64")')
-            branches = (step for step in self._steps if step.directive == "when" and step.stage == stage)
-            if any(step.branches[0][0] == test for step in branches):
+            branches = (
+                directive for directive in self._directives if directive.name == "when" and directive.stage == stage
+            )
+            if any(directive.branches[0][0] == test for directive in branches):
                 raise Refusal("that test has a branch already", "give the directives to that branch")
             names = sizes_and_axes(self._state, stage) if stage else sizes_of(self._graph.program)
             parse_test(test, names)
@@ -175,16 +188,16 @@ class Schedule(NearAttributes):
             raise refused("cannot branch on a test" + where, refusal, said, site) from None
         branch = Schedule.__new__(type(self))
         branch._graph, branch.target, branch._only = self._graph, self.target, stage
-        branch._prefix = tuple(step for step in self._steps if not step.branches_program)
-        branch._steps, branch._state, branch._witness = (), self._state, self._witness
+        branch._prefix = tuple(directive for directive in self._directives if not directive.branches_program)
+        branch._directives, branch._state, branch._witness = (), self._state, self._witness
         if stage:
             branch._prefix = (*self._prefix, *branch._prefix)
             branch._state = branch_state(self._state, stage)
-        branch._parent = (self, len(self._steps))
-        step = Step(stage, "when", (), ((test, ()),), site)
+        branch._parent = (self, len(self._directives))
+        directive = Directive(stage, "when", (), ((test, ()),), site)
         if stage:
-            self._state, self._witness = self._after(step)
-        self._replace_steps((*self._steps, step))
+            self._state, self._witness = self._after(directive)
+        self._replace_directives((*self._directives, directive))
         return branch
 
     def choose(self, name: str, **alternatives: Callable[[Schedule], object]) -> Schedule:
@@ -201,10 +214,10 @@ class Schedule(NearAttributes):
             if not label.isidentifier() or keyword.iskeyword(label):
                 raise ScheduleError(explain(f"{label!r} is no name for an alternative", **{"try": "a=lambda s: s[…]…"}))
             trial = self.copy()
-            before = len(trial._steps)
+            before = len(trial._directives)
             record(trial)
-            branches.append((label, trial._steps[before:]))
-        self.accept(Step("", "choose", (("name", name),), tuple(branches), user_site()))
+            branches.append((label, trial._directives[before:]))
+        self.accept(Directive("", "choose", (("name", name),), tuple(branches), user_site()))
         return self
 
     def with_(self, **values: Any) -> Schedule:
@@ -213,7 +226,7 @@ class Schedule(NearAttributes):
         """
         chosen = {name: plain(value) for name, value in values.items()}
         check_filling(self.holes, chosen)
-        return Schedule(self._graph, fill(self.explicit_steps, chosen), self.target)
+        return Schedule(self._graph, fill(self.explicit_directives, chosen), self.target)
 
     def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
         """Returns the schedule with every default decision written out as steps; idempotent.
@@ -237,9 +250,9 @@ class Schedule(NearAttributes):
             raise ScheduleError(
                 explain("the schedule has holes", holes=listed(open_), **{"try": f"with_({name}={open_[name][0]!r})"})
             )
-        steps = self.explicit_steps
-        branches = any(step.branches_program for step in steps)
-        return replay(self._graph, steps, self._state.gpu) if branches else (variant_of(self._state),)
+        directives = self.explicit_directives
+        branches = any(directive.branches_program for directive in directives)
+        return replay(self._graph, directives, self._state.gpu) if branches else (variant_of(self._state),)
 
     def show(self) -> None:
         """Prints the completed schedule's loop nest as pseudo-code, with buffers, sizes and the place where each stage is computed."""
@@ -261,11 +274,11 @@ class Schedule(NearAttributes):
         """Compares two schedules step by step. The result prints as a list of steps in both, only in this one (-) and only in the other
         (+).
         """
-        return compare(self.explicit_steps, other.explicit_steps)
+        return compare(self.explicit_directives, other.explicit_directives)
 
     def to_json(self) -> str:
         """Returns the schedule as JSON text, with the fingerprint of its program."""
-        return to_json(self._graph.program, self.explicit_steps, self._kind)
+        return to_json(self._graph.program, self.explicit_directives, self._kind)
 
     @classmethod
     def from_json(cls, text: str, algorithm: Any) -> Schedule:
@@ -298,35 +311,40 @@ class Schedule(NearAttributes):
         return {"compile": compiled, "interpret": f"{algorithm}.interpret(…)", "lower": "s.show()"}.get(name)
 
     def __str__(self) -> str:
-        return schedule_text(self._graph.program, self.explicit_steps, self._kind)
+        return schedule_text(self._graph.program, self.explicit_directives, self._kind)
 
     def __repr__(self) -> str:
-        count = len(self.explicit_steps)
+        count = len(self.explicit_directives)
         stages = reprlib.repr(list(self.stages)).replace("'", "").strip("[]")
         return f"<Schedule of {self._graph.program.name}: {count} step{'' if count == 1 else 's'}; stages {stages}>"
 
     def _repr_html_(self) -> str:
-        steps = self.explicit_steps
-        said = {name: "".join(call_text(step) for step in steps if step.stage == name) for name in self.stages}
+        directives = self.explicit_directives
+        said = {
+            name: "".join(call_text(directive) for directive in directives if directive.stage == name)
+            for name in self.stages
+        }
         rows = [(name, self[name].line, ", ".join(self[name].axes), said[name] or "by default") for name in self.stages]
-        whole = listing(str(self)) if any(step.stage not in said for step in steps) else ""  # branches, parts, holes
+        whole = (
+            listing(str(self)) if any(directive.stage not in said for directive in directives) else ""
+        )  # branches, parts, holes
         return titled(
             f"Schedule of {self._graph.program.name}", table(("stage", "line", "axes", "directives"), rows), whole
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        steps = self.explicit_steps  # a branch becomes a schedule of its own, as in `copy`
-        return _restored, (type(self), self._graph.program, steps, self.target, Schedule.find_machine)
+        directives = self.explicit_directives  # a branch becomes a schedule of its own, as in `copy`
+        return _restored, (type(self), self._graph.program, directives, self.target, Schedule.find_machine)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
             return NotImplemented
         same = self._graph is other._graph or self.fingerprint == other.fingerprint
-        return same and self.explicit_steps == other.explicit_steps
+        return same and self.explicit_directives == other.explicit_directives
 
     # Maintaining the value
 
-    def _keeps_loops(self, steps: tuple[Step, ...], name: object = None) -> bool:
+    def _keeps_loops(self, directives: tuple[Directive, ...], name: object = None) -> bool:
         """Whether the steps are legal, and a stage has the name, if loops with independent iterations stay loops; they then do."""
         if not self._graph.mapped or self._parent is not None:
             return False
@@ -334,7 +352,7 @@ class Schedule(NearAttributes):
 
         graph = form_stages(self._graph.program, as_loops=True)
         try:
-            state, witness = _witness(initial_state(graph, self._state.gpu), steps)
+            state, witness = _witness(initial_state(graph, self._state.gpu), directives)
             if name is not None:
                 resolve(state.uses.stages, name)
         except (ScheduleError, Refusal):
@@ -342,30 +360,30 @@ class Schedule(NearAttributes):
         self._graph, self._state, self._witness = graph, state, witness
         return True
 
-    def _after(self, step: Step) -> tuple[State, dict[str, Any]]:
-        steps = (*self.explicit_steps, step)
-        holes = holes_of(steps)
+    def _after(self, directive: Directive) -> tuple[State, dict[str, Any]]:
+        directives = (*self.explicit_directives, directive)
+        holes = holes_of(directives)
         try:
             if not holes:
-                return apply_step(self._state, step), {}
+                return apply_directive(self._state, directive), {}
             if all(name in self._witness for name in holes):
-                return run(self._state, fill((step,), self._witness)), self._witness
+                return run(self._state, fill((directive,), self._witness)), self._witness
         except ScheduleError:
             if not holes:
                 raise
-        return _witness(initial_state(self._graph, self._state.gpu), steps)
+        return _witness(initial_state(self._graph, self._state.gpu), directives)
 
-    def _replace_steps(self, steps: tuple[Step, ...]) -> None:
+    def _replace_directives(self, directives: tuple[Directive, ...]) -> None:
         if self._parent is not None:
             owner, where = self._parent
-            step = owner._steps[where]
-            kept = replace(step, branches=((step.branches[0][0], steps),))
-            changed = (*owner._steps[:where], kept, *owner._steps[where + 1 :])
+            directive = owner._directives[where]
+            kept = replace(directive, branches=((directive.branches[0][0], directives),))
+            changed = (*owner._directives[:where], kept, *owner._directives[where + 1 :])
             if self._only:
                 start = initial_state(owner._graph, owner._state.gpu)
                 owner._state, owner._witness = _witness(start, owner._prefix + changed)
-            owner._replace_steps(changed)
-        self._steps = steps
+            owner._replace_directives(changed)
+        self._directives = directives
 
 
 class StageView(Directives):
@@ -393,7 +411,7 @@ class StageView(Directives):
     def line(self) -> str:
         """The source line of the algorithm that the stage comes from, such as `blur.py:12`; "" for a stage of raido's own."""
         site = getattr(self.stage, "site", None)
-        return "" if site is None else place(site)
+        return "" if site is None else location(site)
 
     @property
     def plan(self) -> StagePlan:
@@ -401,9 +419,9 @@ class StageView(Directives):
         state = self._schedule.state
         return state.array_loops.get(self.name) or state.plan(self.name)
 
-    def legal(self) -> tuple[Step, ...]:
+    def legal(self) -> tuple[Directive, ...]:
         """Returns steps that may be recorded next for this stage: a finite sample of every directive. `schedule.accept` records one."""
-        return legal_steps(self._schedule.state, self.name)
+        return legal_directives(self._schedule.state, self.name)
 
     def strategies(self) -> dict[str, Strategy]:
         """Returns the strategies that `strategy` accepts for the stage, each with its parameters, axes and parts; {} for maps and stencils.
@@ -474,7 +492,7 @@ class StageView(Directives):
             refusal = Refusal(str(error), None if view is None else f'the name of the stage, "{view.name}"')
             raise refused(f'cannot {deed(directive)} stage "{self.name}"', refusal, f".{directive}(…)", site) from None
         args = tuple((k, v) for k, v in args if not (k == entry.spread and v == ()))
-        self._schedule.accept(Step(self.name, directive, args, (), site))
+        self._schedule.accept(Directive(self.name, directive, args, (), site))
         return self
 
 
@@ -507,10 +525,10 @@ class PartView(StageView):
         """Returns {}: a part of a strategy has no strategies."""
         return {}
 
-    def legal(self) -> tuple[Step, ...]:
+    def legal(self) -> tuple[Directive, ...]:
         """Returns loop directives that may be recorded next for this part."""
         state, loops = self._schedule.state, list(self.axes)
-        return tuple(step for step in loop_steps(state, self.name, loops) if is_legal(state, step))
+        return tuple(directive for directive in loop_directives(state, self.name, loops) if is_legal(state, directive))
 
 
 def gpu_of(target: Any) -> Gpu | None:
@@ -519,13 +537,13 @@ def gpu_of(target: Any) -> Gpu | None:
     return machine.gpu if isinstance(machine, Machine) else None
 
 
-def _witness(start: State, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:
+def _witness(start: State, directives: tuple[Directive, ...]) -> tuple[State, dict[str, Any]]:
     """Returns the state after all steps under a witness, and that filling of the holes; raises the error of the first filling where none is
     legal.
     """
     first: ScheduleError | None = None
-    for values in fillings(holes_of(steps)):
-        filled = fill(steps, values)
+    for values in fillings(holes_of(directives)):
+        filled = fill(directives, values)
         try:
             return run_with_branches(start, filled)[0], values
         except ScheduleError as error:
@@ -537,7 +555,7 @@ def _witness(start: State, steps: tuple[Step, ...]) -> tuple[State, dict[str, An
 def _restored(
     kind: type[Schedule],
     program: Program,
-    steps: tuple[Step, ...],
+    directives: tuple[Directive, ...],
     target: Any,
     find_machine: Callable[[Any], Machine] | None,
 ) -> Schedule:
@@ -545,4 +563,4 @@ def _restored(
     from raido.schedule.stages.form_stages import form_stages
 
     Schedule.find_machine = Schedule.find_machine or find_machine
-    return kind(form_stages(program), steps, target)
+    return kind(form_stages(program), directives, target)

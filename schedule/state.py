@@ -243,7 +243,7 @@ def enclosing_loops(state: State, name: str) -> tuple[tuple[str, str], ...]:
     return enclosing_loops(state, at.stage) + tuple((at.stage, loop.name) for loop in own)
 
 
-def places(plan: StagePlan) -> Iterator[At]:
+def compute_sites(plan: StagePlan) -> Iterator[At]:
     """Yields the loops of other stages at which a plan is computed, stored or fused."""
     for at in (plan.compute, plan.store, plan.compute_with):
         if isinstance(at, At):
@@ -254,7 +254,7 @@ def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
     """Returns the stages that are computed or stored at a loop of `stage`, or share it."""
     found = []
     for plan in state.attached.get(stage, ()):
-        for at in places(plan):
+        for at in compute_sites(plan):
             shares = plan.compute_with is at and loop in {
                 each.name for each in state.plans[stage].loops[: position(state.plans[at.stage], at.loop) + 1]
             }

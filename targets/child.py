@@ -76,7 +76,7 @@ class Child:
         self._prepared = False
         ours, theirs = socket.socketpair()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
-        path = [place for place in sys.path if isinstance(place, str)]
+        path = [folder for folder in sys.path if isinstance(folder, str)]
         settings = json.dumps(self._settings)
         code = _START.format(path=path, role=self.role, fd=theirs.fileno(), settings=settings)
         with theirs:

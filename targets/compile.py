@@ -148,8 +148,8 @@ class Compilation:
             from raido.schedule.schedule import Schedule
             from raido.schedule.stages.form_stages import form_stages
 
-            steps = () if given is None else given.explicit_steps
-            given = Schedule(form_stages(self.program, as_general=bool(steps)), steps, self.target)
+            directives = () if given is None else given.explicit_directives
+            given = Schedule(form_stages(self.program, as_general=bool(directives)), directives, self.target)
         return given.complete(self.target.machine, self.sizes or None)
 
     @functools.cached_property
@@ -158,7 +158,7 @@ class Compilation:
         given = self.given
         return key_of(
             fingerprint(self.program),
-            "" if given is None or not given.explicit_steps else given.to_json(),
+            "" if given is None or not given.explicit_directives else given.to_json(),
             repr(sorted((name, int(size)) for name, size in self.sizes.items())),
             repr(sorted(axis.name for axis in self.program.named_axes)),
             self.described_target,
@@ -200,14 +200,14 @@ class Compilation:
             own: dict[tuple[Any, ...], Site] = {("", 0): Site("", 0, "")}
             for (file, line, array), site in zip(kept["lines"], self.lines, strict=True):
                 own[str(file), int(line)] = own[str(file), int(line), str(array)] = site
-            places = (own[each.file, each.line] for each in signature.sites)
+            locations = (own[each.file, each.line] for each in signature.sites)
             sites = (
                 replace(each, file=site.file, line=site.line, text=site.text)
-                for each, site in zip(signature.sites, places, strict=True)
+                for each, site in zip(signature.sites, locations, strict=True)
             )
             copies = []
-            for stage, array, why, remedy, places in kept["copies"]:
-                site, named, reader = (place and own[tuple(place)] for place in places)
+            for stage, array, why, remedy, locations in kept["copies"]:
+                site, named, reader = (location and own[tuple(location)] for location in locations)
                 copies.append(RepeatedCopy(str(stage), str(array), str(why), str(remedy), site, named, reader))
             return replace(signature, sites=tuple(sites)), copies
         except (KeyError, TypeError, ValueError) as error:
@@ -356,7 +356,7 @@ def _description(work: Compilation) -> dict[str, Any]:
         "name": program.name,
         "target": str(work.target),
         "source": "" if site is None else f"{site.file}:{site.line}",
-        "steps": len(work.given.steps) if work.given is not None else 0,
+        "steps": len(work.given.directives) if work.given is not None else 0,
         "sizes": dict(work.sizes),
     }
 

@@ -183,19 +183,19 @@ def _publish(files: Sequence[tuple[Path, Path]], scratch: Path) -> None:
     """Moves new files into place, all or none: earlier files are restored when one cannot be moved."""
     done: list[tuple[Path, Path | None]] = []
     try:
-        for number, (made, place) in enumerate(files):
+        for number, (made, path) in enumerate(files):
             kept = None
-            if place.is_file():
+            if path.is_file():
                 kept = scratch / f"kept_{number}"
-                shutil.copy2(place, kept)
-            os.replace(made, place)
-            done.append((place, kept))
+                shutil.copy2(path, kept)
+            os.replace(made, path)
+            done.append((path, kept))
     except OSError:
-        for place, kept in reversed(done):
+        for path, kept in reversed(done):
             if kept is None:
-                place.unlink()
+                path.unlink()
             else:
-                os.replace(kept, place)
+                os.replace(kept, path)
         raise
 
 

@@ -243,8 +243,8 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     def fail_too_large(test: str, what: str, site: int) -> None:
         """Appends the failure, under the C condition `test`, of sizes that make too large an array; `site` is the line that the message
         names."""
-        place = c_format(_line_of(signature, site))
-        fail(test, "BAD_SIZE", f"{what} {c_string(limit_text(['%lld'] * len(numbers)))} {place}", *numbers)
+        location = c_format(_line_of(signature, site))
+        fail(test, "BAD_SIZE", f"{what} {c_string(limit_text(['%lld'] * len(numbers)))} {location}", *numbers)
 
     for k, check in enumerate(signature.checks):
         left, right = f"left_{k}", f"right_{k}"

@@ -88,14 +88,14 @@ def _write_code(
     the address of the function that frees such results."""
     dimensions = [size for value in signature.inputs for size in value.shape]
     ghosts = [existential.name for existential in signature.existentials]
-    places: dict[SizeExpr, list[int]] = _solved(dimensions)
-    places |= {size: [1, place] for place, size in reversed([*enumerate(dimensions)]) if isinstance(size, str)}
-    places |= {name: [1, place] for place, name in enumerate((*explicit, *ghosts), start=len(dimensions))}
+    codes: dict[SizeExpr, list[int]] = _solved(dimensions)
+    codes |= {size: [1, dimension] for dimension, size in reversed([*enumerate(dimensions)]) if isinstance(size, str)}
+    codes |= {name: [1, dimension] for dimension, name in enumerate((*explicit, *ghosts), start=len(dimensions))}
     made = [v for v, is_made in zip(signature.outputs, signature.made, strict=True) if is_made]
     cut = [v for v, is_made in zip(signature.outputs, signature.made, strict=True) if not is_made]
     whole = [size for v in cut for k, size in enumerate(v.shape) if k or isinstance(size, tuple)]
     if (
-        not set(signature.sizes) <= places.keys()
+        not set(signature.sizes) <= codes.keys()
         or not _is_each_once(signature.input_tree, len(signature.inputs))
         or any(name not in ghosts for v in made for size in v.shape for name in size_names(size))
         or any(name in ghosts for size in whole for name in size_names(size))
@@ -104,14 +104,14 @@ def _write_code(
         or len(dimensions) + len(explicit) + len(ghosts) > 4 * _MOST
     ):
         return None
-    agree = [(place, size) for place, size in enumerate(dimensions) if places.get(size) != [1, place]]
-    tests = [[1, place, *_write_size(size, places)] for place, size in agree]
-    tests += [[*_write_size(check.left, places), *_write_size(check.right, places)] for check in signature.checks]
+    agree = [(dimension, size) for dimension, size in enumerate(dimensions) if codes.get(size) != [1, dimension]]
+    tests = [[1, dimension, *_write_size(size, codes)] for dimension, size in agree]
+    tests += [[*_write_size(check.left, codes), *_write_size(check.right, codes)] for check in signature.checks]
     code = [[len(value.shape)] for value in signature.inputs] + tests
-    code += [_write_size(name, places) for name in signature.sizes]
-    code += [_write_size(existential.bound or 0, places) for existential in signature.existentials]
+    code += [_write_size(name, codes) for name in signature.sizes]
+    code += [_write_size(existential.bound or 0, codes) for existential in signature.existentials]
     for value, is_made in zip(signature.outputs, signature.made, strict=True):
-        sizes = [_write_size(size, places) for size in value.shape]
+        sizes = [_write_size(size, codes) for size in value.shape]
         code += [[-1, release]] if is_made else [[len(value.shape)], *sizes]
     return tests, [number for part in code for number in part]
 
@@ -122,18 +122,18 @@ def _solved(dimensions: Sequence[SizeExpr]) -> dict[SizeExpr, list[int]]:
     A division refuses negative numbers; the call also tests that the dimension is what its formula gives, so that no remainder is lost.
     """
     found: dict[SizeExpr, list[int]] = {}
-    for place, size in enumerate(dimensions):
+    for dimension, size in enumerate(dimensions):
         names = size_names(size)
         line = size_line(size, names[0], {}) if len(names) == 1 else None
         if line is not None and line[1] > 0:
-            found.setdefault(names[0], [_NUMBERS["//"], _NUMBERS["-"], 1, place, 0, line[0], 0, line[1]])
+            found.setdefault(names[0], [_NUMBERS["//"], _NUMBERS["-"], 1, dimension, 0, line[0], 0, line[1]])
     return found
 
 
-def _write_size(size: SizeExpr, places: Mapping[SizeExpr, list[int]]) -> list[int]:
+def _write_size(size: SizeExpr, codes: Mapping[SizeExpr, list[int]]) -> list[int]:
     if isinstance(size, tuple):
-        return [_NUMBERS[size[0]], *_write_size(size[1], places), *_write_size(size[2], places)]
-    return places[size] if isinstance(size, str) else [0, size]
+        return [_NUMBERS[size[0]], *_write_size(size[1], codes), *_write_size(size[2], codes)]
+    return codes[size] if isinstance(size, str) else [0, size]
 
 
 def _finisher(signature: Signature, calls: RuntimeCalls) -> Callable[[tuple[Any, ...]], Any] | None:

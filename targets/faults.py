@@ -91,17 +91,17 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
     kind = _BY_CODE.get(code)
     if kind is None:
         return CompileError(f"internal: {name} reported fault {code}, which does not exist")
-    place = array = None
+    location = array = None
     if kind.unsigned:
         values = [value % (1 << 64) for value in values]
     if 0 <= site < len(sites):
         array = sites[site].array or None
         if sites[site].line:
-            place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
+            location = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
     lines = (
-        index_lines(values[0], values[1], values[2], place or "")
+        index_lines(values[0], values[1], values[2], location or "")
         if kind.name.endswith("index")
         else {"try": kind.remedy}
     )
-    lines = {"algorithm": place, kind.labels: array, **lines}
+    lines = {"algorithm": location, kind.labels: array, **lines}
     return kind.error(explain(f"{name}: {kind.message.format(*values)}", **lines))

@@ -260,9 +260,11 @@ def leaf_paths(tree: Tree, prefix: str = "") -> list[tuple[int, str]]:
     if kind == "size":
         return []
     names = range(len(body)) if kind == "tuple" else body if kind == "record" else body["fields"]
-    steps = [f"[{name}]" if kind == "tuple" else f".{name}" for name in names]
+    path_parts = [f"[{name}]" if kind == "tuple" else f".{name}" for name in names]
     parts = branches(kind, body)
-    return [leaf for step, part in zip(steps, parts, strict=True) for leaf in leaf_paths(part, prefix + step)]
+    return [
+        leaf for path_part, part in zip(path_parts, parts, strict=True) for leaf in leaf_paths(part, prefix + path_part)
+    ]
 
 
 def size_of(e: expr.Expr) -> SizeExpr:

@@ -53,7 +53,7 @@ def strategy_programs() -> Iterator[tuple[str, Program, Schedule]]:
             yield f"{table}/{name}", traced, plain
             for strategy in sorted({each for stage in plain.stages for each in plain[stage].strategies()}):
                 schedule = with_strategy(traced, strategy)
-                if schedule.steps:
+                if schedule.directives:
                     yield f"{table}/{name} {strategy}", traced, schedule
 
 

@@ -114,11 +114,11 @@ def _through_other_types(e: Op, ranges: Mapping[Var, Interval], assumptions: Ass
     """The interval of an expression computed in other types, where it may wrap: known if all variables have one value, or if it consists of
     casts."""
     nodes = scalar_nodes(e)
-    places = {v: ranges.get(v, (v, v)) for v in nodes if isinstance(v, Var)}
-    if all(low is high for low, high in places.values()):
+    bounds = {v: ranges.get(v, (v, v)) for v in nodes if isinstance(v, Var)}
+    if all(low is high for low, high in bounds.values()):
         if not all(isinstance(node, Op | Var | Const | SizeVar) for node in nodes):
             return None
-        value = substitute(e, {v: low for v, (low, _) in places.items()})
+        value = substitute(e, {v: low for v, (low, _) in bounds.items()})
         return value, value
     return _cast_interval(e, ranges, assumptions) if e.dtype is i64 and e.name == "cast" else None
 

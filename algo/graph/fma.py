@@ -67,8 +67,8 @@ def _add_to_odd(a: Array, b: Array) -> Array:
     total = np.atleast_1d(total)
     bits = total.view(np.int64)
     adjust = np.isfinite(total) & (error != 0) & ((bits & 1) == 0)
-    step = np.where((error > 0) == (total > 0), 1, -1)
-    return (bits + np.where(adjust, step, 0)).view(np.float64).reshape(np.shape(error))
+    direction = np.where((error > 0) == (total > 0), 1, -1)
+    return (bits + np.where(adjust, direction, 0)).view(np.float64).reshape(np.shape(error))
 
 
 def _fma_moderate(a: Array, b: Array, c: Array) -> Array:
@@ -109,8 +109,8 @@ def _fma_scaled(a: Array, b: Array, c: Array) -> Array:
     rest = _add_to_odd(rest, middle)
     normal = head + rest
     # Below the normal range the last place is 2**-1074: adding this constant rounds there, once.
-    place = np.clip(-1074 - exponent, -1000, 900)
-    anchor = np.copysign(np.ldexp(1.0, np.clip(place + 52, -1000, 1000)), normal)
+    scale = np.clip(-1074 - exponent, -1000, 900)
+    anchor = np.copysign(np.ldexp(1.0, np.clip(scale + 52, -1000, 1000)), normal)
     rounded, error = _two_sum(anchor, head)
     denormal = (rounded + _add_to_odd(error, rest)) - anchor
     tiny = np.frexp(normal)[1] + exponent < -1021

@@ -405,14 +405,14 @@ def flattened(indices: Sequence[Expr], shape: Sequence[Expr]) -> tuple[tuple[Exp
     """Indices and shape with dimensions merged that are indexed by quotient and remainder of one index: the merged dimension is read at
     that."""
     sizes: list[Expr] = []
-    places: list[Expr] = []
+    coordinates: list[Expr] = []
     for i, n in zip(indices, shape, strict=True):
-        place = _regrouped(places[-1], i, n) if places else None
-        if place is None:
-            places, sizes = [*places, i], [*sizes, n]
+        merged = _regrouped(coordinates[-1], i, n) if coordinates else None
+        if merged is None:
+            coordinates, sizes = [*coordinates, i], [*sizes, n]
         else:
-            places[-1], sizes[-1] = place, mul(sizes[-1], n)
-    return tuple(places), tuple(sizes)
+            coordinates[-1], sizes[-1] = merged, mul(sizes[-1], n)
+    return tuple(coordinates), tuple(sizes)
 
 
 def _regrouped(i: Expr, j: Expr, n: Expr) -> Expr | None:

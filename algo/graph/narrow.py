@@ -51,8 +51,8 @@ def _to_odd(wide: np.ndarray) -> np.ndarray:
     back = nearest.astype(np.float64)
     bits = nearest.view(np.int32)
     inexact = (wide < back) | (wide > back)
-    step = np.where(np.abs(wide) > np.abs(back), np.int32(1), np.int32(-1))
-    moved = bits + np.where(inexact & (bits & 1 == 0), step, np.int32(0))
+    direction = np.where(np.abs(wide) > np.abs(back), np.int32(1), np.int32(-1))
+    moved = bits + np.where(inexact & (bits & 1 == 0), direction, np.int32(0))
     return moved.view(np.float32).reshape(wide.shape)
 
 

@@ -145,14 +145,14 @@ def _wrap_index(e: Array, n: Array) -> Array:
 def _mirror_index(e: Array, n: Array) -> Array:
     """c b | a b c | b a, with period 2(n - 1); 0 where n is 1."""
     period = np.maximum(2 * (n - 1), 1)
-    place = np.remainder(e, period)
-    return np.minimum(place, period - place) * (n > 1)
+    offset = np.remainder(e, period)
+    return np.minimum(offset, period - offset) * (n > 1)
 
 
 def _symmetric_index(e: Array, n: Array) -> Array:
     """b a | a b c | c b, with period 2n."""
-    place = np.remainder(e, 2 * n)
-    return np.minimum(place, 2 * n - 1 - place)
+    offset = np.remainder(e, 2 * n)
+    return np.minimum(offset, 2 * n - 1 - offset)
 
 
 def _part(a: Array, k: int, bits: int, signed: bool) -> Array:

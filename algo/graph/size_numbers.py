@@ -107,8 +107,8 @@ def require_divisors(number: Op, sizes: Mapping[str, int], site: Site | None) ->
     """Raises `ArithmeticFault` where a divisor in an expression is 0 for these sizes."""
     for node in scalar_nodes(number):
         if isinstance(node, Op) and node.name in DIVISIONS and not evaluate_size(node.args[1], sizes):
-            place = replace(site or Site("", 0, ""), array=divisor_text(node.args[1]))
-            raise fault_error("division", (evaluate_size(node.args[0], sizes),), place)
+            location = replace(site or Site("", 0, ""), array=divisor_text(node.args[1]))
+            raise fault_error("division", (evaluate_size(node.args[0], sizes),), location)
 
 
 def is_size_arithmetic(node: Node) -> TypeGuard[Op]:

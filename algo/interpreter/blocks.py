@@ -22,19 +22,19 @@ def generate(machine: Machine, form: Generate, frame: Frame, extents: tuple[int,
         shape = frame.shape + extents
         if 0 in extents:
             return [np.empty(extents, body.dtype.numpy) for body in form.bodies]
-        place = frame.extend(extents, dict(zip(variables, grid((0,) * len(extents), extents), strict=True)))
-        values = yield from machine.values(form.bodies, place)
+        inner = frame.extend(extents, dict(zip(variables, grid((0,) * len(extents), extents), strict=True)))
+        values = yield from machine.values(form.bodies, inner)
         return [np.broadcast_to(v, extents if v.ndim == 0 else shape) for v in values]
     outputs = [np.empty(extents, body.dtype.numpy) for body in form.bodies]
     if 0 in extents:
         return outputs
-    step = max(1, BLOCK // math.prod(extents[1:]))
-    for start in range(0, extents[0], step):
-        stop = min(start + step, extents[0])
+    chunk = max(1, BLOCK // math.prod(extents[1:]))
+    for start in range(0, extents[0], chunk):
+        stop = min(start + chunk, extents[0])
         indices = grid((start, *(0,) * (len(extents) - 1)), (stop, *extents[1:]))
-        place = frame.extend((stop - start, *extents[1:]), dict(zip(variables, indices, strict=True)))
+        inner = frame.extend((stop - start, *extents[1:]), dict(zip(variables, indices, strict=True)))
         for output, body in zip(outputs, form.bodies, strict=True):
-            (value,) = yield from machine.values([body], place)
+            (value,) = yield from machine.values([body], inner)
             output[start:stop] = value
     return outputs
 
@@ -43,10 +43,10 @@ def reduce(machine: Machine, form: Reduce, frame: Frame, extents: tuple[int, ...
     """The fold, in blocks of the reduction's indices."""
     state = yield from machine.values(form.neutral, frame)
     total = math.prod(extents)
-    step = max(1, BLOCK // math.prod(frame.shape))
+    chunk = max(1, BLOCK // math.prod(frame.shape))
     product = contracted_product(form, machine.program.contract)
-    for start in range(0, total, step):
-        count = min(step, total - start)
+    for start in range(0, total, chunk):
+        count = min(chunk, total - start)
         indices = np.unravel_index(np.arange(start, start + count, dtype=np.int64), extents)
         shaped = [np.asarray(i, np.int64).reshape((1,) * len(frame.shape) + (-1,)) for i in indices]
         variables: list[Node] = [axis.var for axis in form.axes]
@@ -71,16 +71,16 @@ def _fold(machine: Machine, form: Reduce, state: list[np.ndarray], values: list[
             even = count - count % 2
             left = [v[..., 0:even:2] for v in values]
             right = [v[..., 1:even:2] for v in values]
-            place = frame.extend((even // 2,), _operands(form, left, right))
-            joined = yield from machine.values(form.combine, place)
-            joined = [v if v.ndim else v.reshape((1,) * len(place.shape)) for v in joined]
+            inner = frame.extend((even // 2,), _operands(form, left, right))
+            joined = yield from machine.values(form.combine, inner)
+            joined = [v if v.ndim else v.reshape((1,) * len(inner.shape)) for v in joined]
             joined = [np.broadcast_to(v, (*v.shape[:-1], even // 2)) for v in joined]
             pairs = zip(joined, values, strict=True)
             values = [np.concatenate(_same_lead(v, old[..., even:]), axis=-1) for v, old in pairs]
             count = values[0].shape[-1]
     for j in range(count):
-        place = frame.bind(_operands(form, state, [v[..., j] for v in values]))
-        state = yield from machine.values(form.combine, place)
+        inner = frame.bind(_operands(form, state, [v[..., j] for v in values]))
+        state = yield from machine.values(form.combine, inner)
     return state
 
 

@@ -21,9 +21,9 @@ def look_without_elements(
 ) -> Generator[Any, Any, None]:
     """Makes the checks of a form with these extents, one of which is 0, including those of empty arrays that it reads."""
     some = {axis.var: n for axis, n in zip(form.axes, extents, strict=False) if n}
-    around, place = frame.bound, frame.parent
-    while place is not None:
-        around, place = around | place.bound, place.parent
+    around, parent = frame.bound, frame.parent
+    while parent is not None:
+        around, parent = around | parent.bound, parent.parent
     known = around | some.keys()
     expressions: list[tuple[Node, ...]] = [children(form)]
     looked_at: list[Node] = []
@@ -46,8 +46,8 @@ def look_without_elements(
                     expressions.append(array.form.bodies)
         for node, sizes in found:
             if machine.depends_on(node) <= known:
-                place = _along(machine, node, some, frame)
-                counts = yield from machine.values(sizes, place)
+                parent = _along(machine, node, some, frame)
+                counts = yield from machine.values(sizes, parent)
                 if 0 in (uniform(counts) or ()):
                     looked_at.append(node)
     for node in looked_at:

@@ -54,14 +54,14 @@ def _prefix_rows(
         values = [v.copy() for v in values]
         for v, head in zip(values, first, strict=True):
             v[..., 0] = head
-        step = 1
-        while step < count:
-            longer = lambda bound, n=count - step: across.extend((n,), bound)
-            left, right = [v[..., :-step] for v in values], [v[..., step:] for v in values]
+        distance = 1
+        while distance < count:
+            longer = lambda bound, n=count - distance: across.extend((n,), bound)
+            left, right = [v[..., :-distance] for v in values], [v[..., distance:] for v in values]
             joined = yield from _combined(machine, form, longer, left, right)
             for v, new in zip(values, joined, strict=True):
-                v[..., step:] = new
-            step *= 2
+                v[..., distance:] = new
+            distance *= 2
         return values
     state, prefixes = start, [np.empty_like(v) for v in values]
     for j in range(count):
@@ -92,14 +92,14 @@ def sort(machine: Machine, form: Sort, frame: Frame, extents: Extents) -> Task:
     """Every value in the order of the keys."""
     if 0 in extents:
         return [np.empty(extents, v.dtype.numpy) for v in form.values]
-    place = len(frame.shape) + form.along
+    axis = len(frame.shape) + form.along
     values = yield from _everywhere(machine, form.values, form.axes, frame, extents)
     *others, last = values[: form.keys]
-    order = np.argsort(widen(last), axis=place, kind="stable")
+    order = np.argsort(widen(last), axis=axis, kind="stable")
     for key in reversed(others):
-        step = np.argsort(np.take_along_axis(widen(key), order, axis=place), axis=place, kind="stable")
-        order = np.take_along_axis(order, step, axis=place)
-    return [np.take_along_axis(v, order, axis=place) for v in values]
+        by_key = np.argsort(np.take_along_axis(widen(key), order, axis=axis), axis=axis, kind="stable")
+        order = np.take_along_axis(order, by_key, axis=axis)
+    return [np.take_along_axis(v, order, axis=axis) for v in values]
 
 
 def update(machine: Machine, form: Update, frame: Frame, extents: Extents) -> Task:
@@ -114,11 +114,11 @@ def update(machine: Machine, form: Update, frame: Frame, extents: Extents) -> Ta
     dest = [spread(d, frame, rank) for d in dest]
     lead = frame.shape + (1,) * len(extents)
     inside = np.ones(frame.shape + extents, bool)
-    for dimension, (place, size) in enumerate(zip(indices, sizes, strict=True)):
-        size = np.broadcast_to(spread(size, frame).reshape(lead), place.shape)
-        wrong = (place < 0) | (place >= size)
+    for dimension, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+        size = np.broadcast_to(spread(size, frame).reshape(lead), index.shape)
+        wrong = (index < 0) | (index >= size)
         if form.checked and wrong.any():
-            found = (dimension, int(place[wrong][0]), int(size[wrong][0]))
+            found = (dimension, int(index[wrong][0]), int(size[wrong][0]))
             raise fault_error(unsigned_kind("index", form.indices[dimension]), found, machine.program.sites.get(form))
         inside &= ~wrong
     chosen = np.flatnonzero(inside)
@@ -148,7 +148,7 @@ def _write(
     first = np.append(True, sorted_target[1:] != sorted_target[:-1])
     last = np.append(first[1:], True)
     if form.mode == "combine":
-        at = lambda places, bound: _picked(frame, form.axes, [c[order[places]] for c in lanes], bound)
+        at = lambda positions, bound: _picked(frame, form.axes, [c[order[positions]] for c in lanes], bound)
         start = [r[sorted_target] for r in results]
         values = yield from _prefix_runs(machine, form, at, first, start, [v[order] for v in values])
         order = np.arange(len(order))
@@ -213,8 +213,8 @@ def _fold_segments(
     coordinates = np.unravel_index(source // n, values[0].shape[:-1]) if values[0].ndim > 1 else ()
     depth = len(frame.shape)
 
-    def at(places: np.ndarray, bound: dict[Node, np.ndarray]) -> Frame:
-        chosen = [c[places] for c in coordinates]
+    def at(positions: np.ndarray, bound: dict[Node, np.ndarray]) -> Frame:
+        chosen = [c[positions] for c in coordinates]
         return _picked(frame, form.axes[1:], [*chosen[:depth], *chosen[depth:]], bound)
 
     flat = [v.reshape(-1)[source] for v in values]
@@ -235,27 +235,27 @@ def _prefix_runs(
     start: list[np.ndarray],
     values: list[np.ndarray],
 ) -> Task:
-    """Prefixes within runs: `first` marks the first element of each, folded from `start` there. `at(places, operands)` makes the frame of
+    """Prefixes within runs: `first` marks the first element of each, folded from `start` there. `at(positions, operands)` makes the frame of
     some positions."""
     heads = np.flatnonzero(first)
     position = np.arange(len(first)) - np.repeat(heads, np.diff(np.append(heads, len(first))))
     longest = int(position.max()) + 1
     out = [v.copy() for v in values]
 
-    def joined(places: np.ndarray, left: list[np.ndarray], right: list[np.ndarray]) -> Task:
-        return (yield from _combined(machine, form, lambda bound: at(places, bound), left, right))
+    def joined(positions: np.ndarray, left: list[np.ndarray], right: list[np.ndarray]) -> Task:
+        return (yield from _combined(machine, form, lambda bound: at(positions, bound), left, right))
 
     new = yield from joined(heads, [s[heads] for s in start], [v[heads] for v in values])
     for o, head in zip(out, new, strict=True):
         o[heads] = head
     if longest > 16 and not rounds_floats(form.combine):
-        step = 1
-        while step < longest:
-            places = np.flatnonzero(position >= step)
-            new = yield from joined(places, [o[places - step] for o in out], [o[places] for o in out])
+        distance = 1
+        while distance < longest:
+            positions = np.flatnonzero(position >= distance)
+            new = yield from joined(positions, [o[positions - distance] for o in out], [o[positions] for o in out])
             for o, value in zip(out, new, strict=True):
-                o[places] = value
-            step *= 2
+                o[positions] = value
+            distance *= 2
         return out
     if longest > 1 and len(heads) < longest:
         dtype, ends = form.left[0].dtype, np.append(heads[1:], len(first))
@@ -267,18 +267,18 @@ def _prefix_runs(
     order = np.argsort(position, kind="stable")
     begins = np.searchsorted(position[order], np.arange(longest + 1))
     for turn in range(1, longest):
-        places = order[begins[turn] : begins[turn + 1]]
-        new = yield from joined(places, [o[places - 1] for o in out], [v[places] for v in values])
+        positions = order[begins[turn] : begins[turn + 1]]
+        new = yield from joined(positions, [o[positions - 1] for o in out], [v[positions] for v in values])
         for o, value in zip(out, new, strict=True):
-            o[places] = value
+            o[positions] = value
     return out
 
 
 def _combined(
-    machine: Machine, form: Any, place: Callable[[dict[Node, np.ndarray]], Frame], left: list[Any], right: list[Any]
+    machine: Machine, form: Any, frame_of: Callable[[dict[Node, np.ndarray]], Frame], left: list[Any], right: list[Any]
 ) -> Task:
-    """`combine` of two lists of operands, in the frame that `place` makes of them, broadcast to all lanes."""
-    frame = place(dict(zip(form.left + form.right, left + right, strict=True)))
+    """`combine` of two lists of operands, in the frame that `frame_of` makes of them, broadcast to all lanes."""
+    frame = frame_of(dict(zip(form.left + form.right, left + right, strict=True)))
     values = yield from machine.values(form.combine, frame)
     return [spread(v, frame) for v in values]
 
@@ -306,6 +306,6 @@ def _picked(
 
 def _everywhere(machine: Machine, nodes: Sequence[Expr], axes: Sequence[Axis], frame: Frame, extents: Extents) -> Task:
     """Expressions at every index of the axes, broadcast to all lanes."""
-    place = _extended(frame, axes, extents)
-    values = yield from machine.values(nodes, place)
-    return [spread(v, place) for v in values]
+    inner = _extended(frame, axes, extents)
+    values = yield from machine.values(nodes, inner)
+    return [spread(v, inner) for v in values]

@@ -160,10 +160,10 @@ class _Interpreter:
 
     def value(self, node: Node, frame: Frame) -> Task:
         """The value of a scalar or of a whole array in `frame`, kept in the outermost frame where it is the same."""
-        place = home(frame, self.depends_on(node))
-        if place is not frame:
-            if self.look(node, place) is None:
-                yield self.value(node, place)
+        owner = home(frame, self.depends_on(node))
+        if owner is not frame:
+            if self.look(node, owner) is None:
+                yield self.value(node, owner)
             return self.look(node, frame)
         value: np.ndarray
         if isinstance(node, Op):
@@ -234,11 +234,11 @@ class _Interpreter:
                 return (yield from self._load_where(node, ~empty, frame))
             self._check(node, where, extents)
             key = (open_form, node.indices)
-            place = frame.branches.get(key)
-            if place is None:
+            inner = frame.branches.get(key)
+            if inner is None:
                 variables: list[Node] = [axis.var for axis in open_form.axes]
-                place = frame.branches[key] = frame.bind(dict(zip(variables, where, strict=True)))
-            (value,) = yield from self.values([open_form.bodies[cast(Result, array).index]], place)
+                inner = frame.branches[key] = frame.bind(dict(zip(variables, where, strict=True)))
+            (value,) = yield from self.values([open_form.bodies[cast(Result, array).index]], inner)
             return value
         (data,) = yield from self.values([array], frame)
         rank = len(node.indices)
@@ -271,15 +271,15 @@ class _Interpreter:
         """The element in the lanes whose array is not empty, 0 in the others."""
         if not mask.any():
             return np.zeros((), node.dtype.numpy)
-        place = frame.pick(np.broadcast_to(mask, frame.shape))
-        (value,) = yield from self.values([node], place)
-        return put_lanes(None, frame, place, value, 0)
+        inner = frame.pick(np.broadcast_to(mask, frame.shape))
+        (value,) = yield from self.values([node], inner)
+        return put_lanes(None, frame, inner, value, 0)
 
     def _check(self, node: Load, where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> None:
-        for dimension, (place, extent) in enumerate(zip(where, extents, strict=True)):
-            wrong = (place < 0) | (place >= extent)
+        for dimension, (indices, extent) in enumerate(zip(where, extents, strict=True)):
+            wrong = (indices < 0) | (indices >= extent)
             if wrong.any():
-                index = int(np.broadcast_to(place, wrong.shape)[wrong].flat[0])
+                index = int(np.broadcast_to(indices, wrong.shape)[wrong].flat[0])
                 size = int(np.broadcast_to(extent, wrong.shape)[wrong].flat[0])
                 if not node.checked:
                     raise AssertionError(f"unchecked load of {node.array} at {index}, dimension {dimension} of {size}")
@@ -297,9 +297,9 @@ class _Interpreter:
             mask = np.broadcast_to(predicate, frame.shape)
             frame.branches[form] = frame.pick(mask), frame.pick(~mask)
         result = None
-        for place, branch in zip(frame.branches[form], (form.then, form.orelse), strict=True):
-            (value,) = yield from self.values([branch[index]], place)
-            result = put_lanes(result, frame, place, value, rank)
+        for inner, branch in zip(frame.branches[form], (form.then, form.orelse), strict=True):
+            (value,) = yield from self.values([branch[index]], inner)
+            result = put_lanes(result, frame, inner, value, rank)
         return result
 
     def _check_arithmetic(self, form: Any, frame: Frame) -> Task:
@@ -352,10 +352,10 @@ class _Interpreter:
             self._keep_to_limits(form, frame, [int(np.max(size)) for size in sizes[:rank]])
         ranks = [0] * len(form.left) if scalar else [rank_of(Result(form, k)) for k in range(result_count(form))]
         wholes: list[np.ndarray | None] = [None] * len(ranks)
-        for extents, place in group_by_sizes(sizes, frame):
-            values = yield from rule(self, form, place, extents[:rank])
+        for extents, inner in group_by_sizes(sizes, frame):
+            values = yield from rule(self, form, inner, extents[:rank])
             triples = zip(wholes, values, ranks, strict=True)
-            wholes = [put_lanes(whole, frame, place, value, rank) for whole, value, rank in triples]
+            wholes = [put_lanes(whole, frame, inner, value, rank) for whole, value, rank in triples]
         return wholes
 
 
@@ -391,7 +391,7 @@ def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
 
 def _is_outside(where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> np.ndarray:
     """The mask of lanes in which an index is out of range."""
-    wrong = [(place < 0) | (place >= extent) for place, extent in zip(where, extents, strict=True)]
+    wrong = [(index < 0) | (index >= extent) for index, extent in zip(where, extents, strict=True)]
     return np.asarray(functools.reduce(np.logical_or, wrong, np.False_))
 
 

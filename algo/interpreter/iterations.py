@@ -16,24 +16,24 @@ from raido.algo.interpreter.ragged import put_lanes
 def loop(machine: Machine, form: Loop | ArrayLoop, frame: Frame) -> Task:
     bodies = form.body if isinstance(form, Loop) else form.results
 
-    def goes_on(place: Frame, turn: int) -> Task:
-        (count,) = yield from machine.values([form.count], place)
+    def goes_on(inner: Frame, turn: int) -> Task:
+        (count,) = yield from machine.values([form.count], inner)
         return turn < count
 
-    return (yield from _rounds(machine, form, bodies, goes_on, frame))
+    return (yield from _iterate(machine, form, bodies, goes_on, frame))
 
 
 def while_loop(machine: Machine, form: While | ArrayWhile, frame: Frame) -> Task:
     bodies = form.body if isinstance(form, While) else form.results
 
-    def goes_on(place: Frame, turn: int) -> Task:
-        (condition,) = yield from machine.values([form.condition], place)
+    def goes_on(inner: Frame, turn: int) -> Task:
+        (condition,) = yield from machine.values([form.condition], inner)
         return condition
 
-    return (yield from _rounds(machine, form, bodies, goes_on, frame))
+    return (yield from _iterate(machine, form, bodies, goes_on, frame))
 
 
-def _rounds(
+def _iterate(
     machine: Machine,
     form: Loop | While | ArrayLoop | ArrayWhile,
     bodies: Sequence[Node],
@@ -45,8 +45,8 @@ def _rounds(
     ranks = [rank_of(variable) for variable in form.state]
     active, finished, turn = frame, None, 0
     while True:
-        place = active.bind(_state(form, state, turn))
-        again = yield from goes_on(place, turn)
+        inner = active.bind(_state(form, state, turn))
+        again = yield from goes_on(inner, turn)
         if not again.any():
             break
         if not again.all():
@@ -59,8 +59,8 @@ def _rounds(
                 _finish(finished, frame, active, state, ranks)
                 state = [spread(v, active, rank)[mask] for v, rank in zip(state, ranks, strict=True)]
                 active = active.narrow(mask)
-            place = active.bind(_state(form, state, turn))
-        state = yield from machine.values(bodies, place)
+            inner = active.bind(_state(form, state, turn))
+        state = yield from machine.values(bodies, inner)
         turn += 1
     if finished is None:
         return state

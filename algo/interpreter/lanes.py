@@ -79,18 +79,18 @@ def rank_of(node: Node) -> int:
 def find(node: Node, frame: Frame, depends: Bound) -> np.ndarray | None:
     """The value of `node`, if the frame, or an enclosing one in which it is the same, has it; else None."""
     path: list[Frame] = []
-    place: Frame | None = frame
-    while place is not None:
-        value = place.values.get(node)
+    ancestor: Frame | None = frame
+    while ancestor is not None:
+        value = ancestor.values.get(node)
         if value is not None:
             rank = rank_of(node) if path else 0
             for inner in reversed(path):
                 value = inner.values[node] = inner.bring(value, rank)
             return value
-        if not depends.isdisjoint(place.bound):
+        if not depends.isdisjoint(ancestor.bound):
             return None
-        path.append(place)
-        place = place.parent
+        path.append(ancestor)
+        ancestor = ancestor.parent
     return None
 
 

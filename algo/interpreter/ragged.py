@@ -12,10 +12,10 @@ import numpy as np
 from raido.algo.interpreter.lanes import Frame, spread
 
 
-def put_lanes(whole: np.ndarray | None, frame: Frame, place: Frame, value: np.ndarray, rank: int) -> np.ndarray:
-    """`whole`, the value of all lanes of `frame` (None: no value yet), with those of `place`, picked from it, replaced; enlarged if
+def put_lanes(whole: np.ndarray | None, frame: Frame, inner: Frame, value: np.ndarray, rank: int) -> np.ndarray:
+    """`whole`, the value of all lanes of `frame` (None: no value yet), with those of `inner`, picked from it, replaced; enlarged if
     necessary."""
-    assert place.lanes is not None
+    assert inner.lanes is not None
     own = value.shape[value.ndim - rank :]
     if whole is None:
         whole = np.zeros(frame.shape + own, value.dtype)
@@ -24,7 +24,7 @@ def put_lanes(whole: np.ndarray | None, frame: Frame, place: Frame, value: np.nd
         larger = np.zeros(whole.shape[:lead] + tuple(np.maximum(own, whole.shape[lead:])), whole.dtype)
         larger[tuple(slice(n) for n in whole.shape)] = whole
         whole = larger
-    whole[(*place.lanes, *(slice(n) for n in own))] = spread(value, place, rank)
+    whole[(*inner.lanes, *(slice(n) for n in own))] = spread(value, inner, rank)
     return whole
 
 

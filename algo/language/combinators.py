@@ -342,14 +342,14 @@ def reduce(
         raise ShapeError(complaint("rd.reduce over a scalar", remedy="rd.reduce(op, neutral, array)"))
     if not -rank <= axis < rank:
         raise ShapeError(complaint(f"axis {axis} of an array of rank {rank}"))
-    place, tables = axis % rank, current().snapshot()
+    along, tables = axis % rank, current().snapshot()
     try:
-        return reduce_axes(op, neutral, value, (place,), commutative=commutative, name=name, kind="reduce", names=axes)
+        return reduce_axes(op, neutral, value, (along,), commutative=commutative, name=name, kind="reduce", names=axes)
     except RowsMixed:
         from raido.algo.language.row_reductions import reduce_rows
 
         current().restore(tables)
-        return reduce_rows(op, neutral, value, place, commutative=bool(commutative), name=name, names=axes)
+        return reduce_rows(op, neutral, value, along, commutative=bool(commutative), name=name, names=axes)
 
 
 def reduce_axes(
@@ -387,9 +387,9 @@ def reduce_axes(
     over = make_axes([extents[k] for k in reduced], reduction_names(len(reduced)))
     where: dict[int, Expr] = {k: a.var for k, a in zip(pure, own, strict=True)}
     where |= {k: a.var for k, a in zip(reduced, over, strict=True)}
-    places = [where[k] for k in range(rank)]
+    indices = [where[k] for k in range(rank)]
     with trace.deeper():
-        inner = elements(value, places)
+        inner = elements(value, indices)
         if read is not None:
             inner = read(inner, tuple(a.var for a in over))
     trailing = [k for k in pure if k > max(reduced)] if keep else []

@@ -61,10 +61,10 @@ def _without_overflow(x: Array, narrow: bool) -> tuple[Array, Callable[[Array], 
 
     Valid for x up to about 2.4 times the threshold of overflow.
     """
-    limit, step = (80.0, 60.0) if narrow else (700.0, 500.0)  # e**88.7, e**709.8: the largest finite f32, f64
-    factor = math.exp(step)
-    once, twice = x > limit, x > limit + step
-    less = where(twice, x - 2 * step, where(once, x - step, x))
+    limit, shift = (80.0, 60.0) if narrow else (700.0, 500.0)  # e**88.7, e**709.8: the largest finite f32, f64
+    factor = math.exp(shift)
+    once, twice = x > limit, x > limit + shift
+    less = where(twice, x - 2 * shift, where(once, x - shift, x))
 
     def restored(value: Array) -> Array:
         return value * where(once, factor, 1.0, x) * where(twice, factor, 1.0, x)

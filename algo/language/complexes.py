@@ -329,8 +329,8 @@ def interleaved(value: Complex) -> Array:
 
     (number,) = of_one_type([value])
     axes = make_axes([*number.extents, as_index(2)])
-    places: Sequence[Any] = [axis.var for axis in axes[:-1]]
-    re, im = (broadcast_element(part, places).node for part in parts_of(number))
+    indices: Sequence[Any] = [axis.var for axis in axes[:-1]]
+    re, im = (broadcast_element(part, indices).node for part in parts_of(number))
     first = Op("eq", bool_, (axes[-1].var, as_index(0)))
     return Array(new_form(axes, (Op("select", re.dtype, (first, re, im)),), "elementwise")[0])
 

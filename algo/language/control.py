@@ -64,7 +64,7 @@ from raido.algo.trace.origins import type_origin
 from raido.algo.trace.promotion import common_type, is_above, takes
 from raido.algo.trace.remedies import ROUNDED_SIZE
 from raido.algo.trace.scalars import cast, truth
-from raido.algo.trace.small_rows import MOST, loop_written_out, places_of, row_of, scalars_of, small_shape
+from raido.algo.trace.small_rows import MOST, indices_of, loop_written_out, row_of, scalars_of, small_shape
 from raido.algo.trace.trees import leaves, rebuild_tuple, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, is_of_sizes, is_scalar
@@ -345,7 +345,7 @@ class _Iteration:
         counter = self._counter()
         shapes = [small_shape(leaf.extents) or () for leaf in self.flat]
         groups = [
-            tuple(fresh(f"s{k}", dtype) for _ in places_of(shape))
+            tuple(fresh(f"s{k}", dtype) for _ in indices_of(shape))
             for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True))
         ]
         rows = [row_of(group, shape).node for group, shape in zip(groups, shapes, strict=True)]
@@ -365,7 +365,7 @@ class _Iteration:
         values = values or tuple(Item(form, k) for k in range(len(state)))
         items = tuple(map(Array, values))
         parts = iter(leaf.node for leaf in collect((), items, self.kind, self.name))
-        return unflatten(self.init, [row_of([next(parts) for _ in places_of(s)], s) for s in shapes])
+        return unflatten(self.init, [row_of([next(parts) for _ in indices_of(s)], s) for s in shapes])
 
     def _over_arrays(self) -> Any:
         """Returns the loop over whole arrays; None where types or sizes are not stable yet."""
@@ -384,7 +384,7 @@ class _Iteration:
         init = tuple(as_node(strengthened(a, dtype)) for a, dtype in zip(self.flat, self.dtypes, strict=True))
         outcome = tuple(as_node(result) for result in results)
         for group in range(len(sizes)):
-            k, axis = next(place for place, own in self.changing.items() if own == group)
+            k, axis = next(dimension for dimension, own in self.changing.items() if own == group)
             init += (as_node(Array(self.flat[k].extents[axis])),)
             outcome += (as_node(Array(next_size(results[k].extents[axis]))),)
         state += tuple(sizes)
@@ -427,7 +427,7 @@ class _Iteration:
                 elif may_differ(a, b, f"dimension {axis} of the loop's state {k}", "that after an iteration"):
                     found[k, axis] = a, b
         numbers: dict[tuple[Any, Expr], int] = {}
-        groups = {place: numbers.setdefault(pair, len(numbers)) for place, pair in found.items()}
+        groups = {dimension: numbers.setdefault(pair, len(numbers)) for dimension, pair in found.items()}
         changed, self.changing = groups != self.changing, groups
         return changed
 
@@ -593,7 +593,7 @@ def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
         for m, n in zip(a.extents, b.extents, strict=True)
     ]
     axes = make_axes(extents)
-    places = tuple(axis.var for axis in axes)
-    x = a.node if is_scalar(a) else load(a.node, places)
-    y = b.node if is_scalar(b) else load(b.node, places)
+    indices = tuple(axis.var for axis in axes)
+    x = a.node if is_scalar(a) else load(a.node, indices)
+    y = b.node if is_scalar(b) else load(b.node, indices)
     return collect(axes, Array(Item(Cond(test, (x,), (y,)), 0)), "cond", name)

@@ -123,7 +123,7 @@ def compress(mask: Array, arrays: Sequence[Array], name: str | None = None) -> l
     return leaves(_filtered(tuple(flat), axis, test, name))
 
 
-def places_where(mask: Array) -> list[Array]:
+def positions_where(mask: Array) -> list[Array]:
     """Returns the indices where a mask holds, one i64 array for each of its dimensions."""
     counters = [moved(mask.extents, lambda *p, k=k: p[k]) for k in range(mask.ndim)]
     return compress(mask, counters)
@@ -171,8 +171,8 @@ def _filtered_arrays(
     """
     alike = all(leaf.extents[1:] == flat[0].extents[1:] for leaf in flat)
     rows = make_axes(flat[0].extents[1:]) if alike else ()
-    places = (axis.var, *(row.var for row in rows))
-    values = tuple(load(leaf.node, places) for leaf in flat) if alike else (axis.var,)
+    indices = (axis.var, *(row.var for row in rows))
+    values = tuple(load(leaf.node, indices) for leaf in flat) if alike else (axis.var,)
     form = Filter((axis, *rows), test, values, split)
     *sorted_out, _ = form_results(form, kind, name, each_weakness(flat) if alike else ())
     count = Count(Result(form, len(values)), axis.extent)

@@ -20,7 +20,7 @@ from raido.algo.graph.faults import unsigned_kind
 from raido.algo.language import ufuncs
 from raido.algo.language.combinators import extent_of
 from raido.algo.language.complexes import Complex, kind_of
-from raido.algo.language.filtering import compress, places_where
+from raido.algo.language.filtering import compress, positions_where
 from raido.algo.language.joining import stack
 from raido.algo.language.moves import moved
 from raido.algo.language.slicing import Range, index_value, read_slice
@@ -83,15 +83,15 @@ def index_inside(indices: Any, size: Any, dimension: int, mode: str) -> Array:
         if not value.dtype.is_integer:
             raise DTypeError(complaint(f"an index is an integer, not {value.dtype}"))
         if mode == "raise":
-            place = index_value(value)
-            if current().inside(place, extent):
-                return Array(place)
-            _refuse(place, extent, dimension, f"size {index.text(extent)}")
+            position = index_value(value)
+            if current().inside(position, extent):
+                return Array(position)
+            _refuse(position, extent, dimension, f"size {index.text(extent)}")
             holds = Op(
-                "logical_and", bool_, (Op("ge", bool_, (place, const(i64, 0))), Op("lt", bool_, (place, extent)))
+                "logical_and", bool_, (Op("ge", bool_, (position, const(i64, 0))), Op("lt", bool_, (position, extent)))
             )
-            details = (const(i64, dimension), place, extent)
-            return Array(checked(place, holds, unsigned_kind("index", place), details))
+            details = (const(i64, dimension), position, extent)
+            return Array(checked(position, holds, unsigned_kind("index", position), details))
         rule, some = _RULES[mode], index.maximum(extent, 1)
         return Array(Op(rule, i64, (reduce_to_period(value, rule, some), some)))
 
@@ -99,12 +99,12 @@ def index_inside(indices: Any, size: Any, dimension: int, mode: str) -> Array:
 
 
 class _Scalar:
-    """A dimension read at one index, `place`; `value` is the index in its own integer type, None for most literals."""
+    """A dimension read at one index, `position`; `value` is the index in its own integer type, None for most literals."""
 
-    __slots__ = ("place", "value")
+    __slots__ = ("position", "value")
 
-    def __init__(self, place: Expr, value: Array | None = None) -> None:
-        self.place, self.value = place, value
+    def __init__(self, position: Expr, value: Array | None = None) -> None:
+        self.position, self.value = position, value
 
 
 class _Gather:
@@ -133,19 +133,19 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
     if mode is None and _is_mask(key):
         return compress(lift(np.asarray(key) if isinstance(key, list) else key), [array], name)[0]
     rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))
-    axes, places, safe, arrays = placed(array, key, None if mode is None else rules)
+    axes, indices, safe, arrays = resolve_key(array, key, None if mode is None else rules)
     sizes = list(array.extents)
     for k, (rule, known) in enumerate(zip(rules, safe, strict=True)):
         if not known and rule != "raise" and not isinstance(rule, Fill):
             sizes[k] = nonempty_size(sizes[k], k, f"dimension {k} of an array to gather from")
-    body = load_with_boundary(array, places, rules, safe, sizes)
+    body = load_with_boundary(array, indices, rules, safe, sizes)
     if not axes:
         return Array(body, array.weak)
     plain = not arrays and (mode is None or all(safe))
     return wrap(new_form(axes, (body,), "move" if plain else "gather", name)[0], array.weak)
 
 
-def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
+def resolve_key(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
     """Returns the axes of `array[key]`, the index in each dimension of the array, whether each is known to be in range, and whether arrays
     index.
 
@@ -176,47 +176,47 @@ def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...],
     axes = make_axes(extents)
     gathered = [axis.var for axis, own in zip(axes, owners, strict=True) if own == "shared"]
     by_part = {own: axis for axis, own in zip(axes, owners, strict=True)}
-    places, safe = _places(array, parts, by_part, gathered, rules)
-    return axes, places, safe, bool(arrays)
+    indices, safe = _indices(array, parts, by_part, gathered, rules)
+    return axes, indices, safe, bool(arrays)
 
 
-def _places(
+def _indices(
     array: Array, parts: list[Any], axes: dict[Any, Axis], gathered: list[Any], rules: Any
 ) -> tuple[list[Expr], list[bool]]:
     """Returns the index in each dimension of the array, and whether it is known to be in range."""
     trace = current()
-    places: list[Expr] = []
+    indices: list[Expr] = []
     safe: list[bool] = []
     for k, part in enumerate(parts):
         if isinstance(part, _NewAxis):
             continue
-        extent = array.extents[len(places)]
+        extent = array.extents[len(indices)]
         if isinstance(part, Range):
-            places.append(index.add(part.start, index.mul(axes[k].var, part.step)))
+            indices.append(index.add(part.start, index.mul(axes[k].var, part.step)))
             safe.append(part.safe)
             continue
         value: Any = part.value if isinstance(part, _Scalar) else broadcast_element(part.array, gathered)
-        place = part.place if isinstance(part, _Scalar) else index_value(value)
+        position = part.position if isinstance(part, _Scalar) else index_value(value)
         if value is not None and rules is not None:
-            place = reduce_to_period(value, rules[len(places)], extent)
-        known = trace.inside(place, extent)
+            position = reduce_to_period(value, rules[len(indices)], extent)
+        known = trace.inside(position, extent)
         if isinstance(part, _Gather) and part.size is not None:
-            trace.equal_sizes(part.size, extent, "a dimension of the mask", f"dimension {len(places)} of the array")
+            trace.equal_sizes(part.size, extent, "a dimension of the mask", f"dimension {len(indices)} of the array")
             known = True
         if not known and rules is None:
-            _refuse_outside(place, extent, len(places), array)
-        places.append(place)
+            _refuse_outside(position, extent, len(indices), array)
+        indices.append(position)
         safe.append(known)
-    return places, safe
+    return indices, safe
 
 
-def _refuse_outside(place: Expr, extent: Expr, dimension: int, array: Array) -> None:
-    _refuse(place, extent, dimension, describe(array.dtype, array.extents))
+def _refuse_outside(position: Expr, extent: Expr, dimension: int, array: Array) -> None:
+    _refuse(position, extent, dimension, describe(array.dtype, array.extents))
 
 
-def _refuse(place: Expr, extent: Expr, dimension: int, shape: str) -> None:
+def _refuse(position: Expr, extent: Expr, dimension: int, shape: str) -> None:
     """Raises `IndexOutOfRange` for an index that is known to be out of range."""
-    value, n = index.constant_value(place), index.constant_value(extent)
+    value, n = index.constant_value(position), index.constant_value(extent)
     if value is not None and (value < 0 or (n is not None and value >= n)):
         raise IndexOutOfRange(complaint(f"index {value} is out of range for dimension {dimension} of {shape}"))
 
@@ -259,7 +259,7 @@ def _unmasked(key: Any) -> list[Any]:
     if not _is_mask(key):
         return [key]
     mask = lift(np.asarray(key) if isinstance(key, list) else key)
-    return [_Gather(where, n) for where, n in zip(places_where(mask), mask.extents, strict=True)]
+    return [_Gather(where, n) for where, n in zip(positions_where(mask), mask.extents, strict=True)]
 
 
 def _part(key: Any, extent: Expr, from_end: bool) -> Any:
@@ -356,9 +356,9 @@ def selection(array: Array, key: Any) -> list[Chosen] | None:
     for part in _parts(array, key, True):
         if isinstance(part, _Scalar):
             extent = array.extents[len(chosen)]
-            if not current().inside(part.place, extent):
-                _refuse_outside(part.place, extent, len(chosen), array)
-            chosen.append(Chosen(part.place, 1, None))
+            if not current().inside(part.position, extent):
+                _refuse_outside(part.position, extent, len(chosen), array)
+            chosen.append(Chosen(part.position, 1, None))
         elif isinstance(part, Range):
             if not part.safe:
                 return None

@@ -78,11 +78,11 @@ def concat(arrays: Any, axis: int | None = 0, *, dtype: DTypeLike | None = None,
         raise ShapeError(
             complaint("rd.concat takes arrays of one rank, at least 1", why=f"these are {ranks}", remedy=remedy)
         )
-    place = normal_axis(axis, rank)
+    along = normal_axis(axis, rank)
     shape = list(parts[0].extents)
     for part in parts[1:]:
         for k in range(rank):
-            if k != place:
+            if k != along:
                 pair = (owner(parts[0], k, "one array"), owner(part, k, "another array"))
                 shape[k] = joined_size(shape[k], part.extents[k], *pair)
     dtype, weak = common_type(parts)
@@ -90,34 +90,34 @@ def concat(arrays: Any, axis: int | None = 0, *, dtype: DTypeLike | None = None,
     total: Expr = index.as_index(0)
     for part in parts:
         starts.append(total)
-        total = index.add(total, part.extents[place])
+        total = index.add(total, part.extents[along])
 
     def body(*p: Expr) -> Expr:
         result: Expr | None = None
         for part, start in zip(reversed(parts), reversed(starts), strict=True):
-            e = Op("clamp_index", i64, (index.sub(p[place], start), part.extents[place]))
-            here = e if len(parts) > 1 else p[place]
-            inside = (*p[:place], here, *p[place + 1 :])
+            e = Op("clamp_index", i64, (index.sub(p[along], start), part.extents[along]))
+            here = e if len(parts) > 1 else p[along]
+            inside = (*p[:along], here, *p[along + 1 :])
             value = cast(Array(load_chosen(part.node, inside), part.weak), dtype)
             if result is None:
                 result = value
                 continue
-            if index.constant_value(part.extents[place]) == 0:
+            if index.constant_value(part.extents[along]) == 0:
                 continue
-            end = index.add(start, part.extents[place])
-            result = Op("select", dtype, (Op("lt", bool_, (p[place], end)), value, result))
+            end = index.add(start, part.extents[along])
+            result = Op("select", dtype, (Op("lt", bool_, (p[along], end)), value, result))
         assert result is not None
         return result
 
     if len(parts) > 1:
-        parts, starts = _nonempty(parts, starts, place)
-    extents = [total if k == place else n for k, n in enumerate(shape)]
+        parts, starts = _nonempty(parts, starts, along)
+    extents = [total if k == along else n for k, n in enumerate(shape)]
     return moved(extents, body, name, computed(weak))
 
 
-def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[Array], list[Expr]]:
+def _nonempty(parts: list[Array], starts: list[Expr], along: int) -> tuple[list[Array], list[Expr]]:
     """Returns the parts and their first indices without the parts known to be empty, which are never read."""
-    kept = [k for k, part in enumerate(parts) if index.constant_value(part.extents[place]) != 0] or [0]
+    kept = [k for k, part in enumerate(parts) if index.constant_value(part.extents[along]) != 0] or [0]
     return [parts[k] for k in kept], [starts[k] for k in kept]
 
 
@@ -132,7 +132,7 @@ def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None, name: s
                [13, 11, 12]])
     """
     parts = [array_of(a, "rd.stack") for a in _of_type(arrays, dtype)]
-    place = normal_axis(axis, parts[0].ndim + 1)
+    along = normal_axis(axis, parts[0].ndim + 1)
     extents = list(parts[0].extents)
     for part in parts[1:]:
         if part.ndim != parts[0].ndim:
@@ -143,14 +143,14 @@ def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None, name: s
     dtype, weak = common_type(parts)
 
     def body(*p: Expr) -> Expr:
-        inside = (*p[:place], *p[place + 1 :])
+        inside = (*p[:along], *p[along + 1 :])
         values = [cast(Array(broadcast_free(part, inside), part.weak), dtype) for part in parts]
         result = values[-1]
         for k in reversed(range(len(values) - 1)):
-            result = Op("select", dtype, (Op("lt", bool_, (p[place], index.as_index(k + 1))), values[k], result))
+            result = Op("select", dtype, (Op("lt", bool_, (p[along], index.as_index(k + 1))), values[k], result))
         return result
 
-    extents.insert(place, index.as_index(len(parts)))
+    extents.insert(along, index.as_index(len(parts)))
     return moved(extents, body, name, STRONG if weak == STRONG else WEAK)
 
 
@@ -158,9 +158,9 @@ def _of_type(parts: list[Any], dtype: Any) -> list[Any]:
     return parts if dtype is None else [astype(part, dtype) for part in parts]
 
 
-def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
-    """Returns the element of an array (or the scalar itself) at `places`."""
-    return part.node if part.ndim == 0 else load(part.node, places)
+def broadcast_free(part: Array, indices: tuple[Expr, ...]) -> Expr:
+    """Returns the element of an array (or the scalar itself) at `indices`."""
+    return part.node if part.ndim == 0 else load(part.node, indices)
 
 
 @leaf_by_leaf
@@ -177,44 +177,44 @@ def roll(a: Any, shift: Any, axis: Axes = None, *, name: str | None = None) -> A
             return roll(array, shift, 0, name=name)
         return reshape(roll(flatten(array), shift, 0), array.shape, name=name)
     axes = axis if isinstance(axis, tuple) else (axis,)
-    steps = shift if isinstance(shift, tuple) and not isinstance(shift, Complex) else (shift,) * len(axes)
+    offsets = shift if isinstance(shift, tuple) and not isinstance(shift, Complex) else (shift,) * len(axes)
     by: dict[int, Expr] = {}
-    for k, step in zip(axes, steps, strict=True):
-        place = normal_axis(k, array.ndim)
-        turned = _roll_offset(step, array.extents[place])
-        by[place] = index.add(by.get(place, index.as_index(0)), turned)
+    for k, offset in zip(axes, offsets, strict=True):
+        along = normal_axis(k, array.ndim)
+        turned = _roll_offset(offset, array.extents[along])
+        by[along] = index.add(by.get(along, index.as_index(0)), turned)
 
     def body(*p: Expr) -> Expr:
-        places = [
+        indices = [
             Op("wrap_index", i64, (index.sub(e, by[k]), array.extents[k])) if k in by else e for k, e in enumerate(p)
         ]
-        return load(array.node, tuple(places))
+        return load(array.node, tuple(indices))
 
     return moved(array.extents, body, name, array.weak)
 
 
-def _roll_offset(step: Any, extent: Expr) -> Expr:
+def _roll_offset(offset: Any, extent: Expr) -> Expr:
     """Returns the offset of a roll; a traced number is reduced modulo the size, so that no difference with it overflows."""
     if (
-        isinstance(step, Array)
-        and step.weak in (STRONG, WEAK)
-        and step.dtype in (i64, u64)
-        and not is_size(_offset(step))
+        isinstance(offset, Array)
+        and offset.weak in (STRONG, WEAK)
+        and offset.dtype in (i64, u64)
+        and not is_size(_offset(offset))
     ):
-        near = reduce_to_period(step, "wrap_index", extent)
+        near = reduce_to_period(offset, "wrap_index", extent)
         return Op("wrap_index", i64, (near, index.maximum(extent, 1)))
-    literal = None if isinstance(step, Array) else plain_int(step, "an offset")
+    literal = None if isinstance(offset, Array) else plain_int(offset, "an offset")
     if literal is not None and abs(literal) > FAR:
         raise ShapeError(complaint(f"the offset {literal} is larger than any array"))
-    return _offset(step)
+    return _offset(offset)
 
 
-def _offset(step: Any) -> Expr:
-    if isinstance(step, Array):
-        if step.ndim or not step.dtype.is_integer:
+def _offset(offset: Any) -> Expr:
+    if isinstance(offset, Array):
+        if offset.ndim or not offset.dtype.is_integer:
             raise ShapeError(complaint("an offset is an integer"))
-        return saturate_to_i64(step)
-    return index.as_index(max(-FAR, min(FAR, plain_int(step, "an offset"))))
+        return saturate_to_i64(offset)
+    return index.as_index(max(-FAR, min(FAR, plain_int(offset, "an offset"))))
 
 
 def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
@@ -230,12 +230,12 @@ def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = No
 
 
 def _shifted(array: Array, by: Expr, fill: Any, axis: int, name: str | None) -> Array:
-    place = normal_axis(axis, array.ndim)
+    along = normal_axis(axis, array.ndim)
     rules = boundaries(Fill(fill), array.ndim)
 
     def body(*p: Expr) -> Expr:
-        places = [index.sub(e, by) if n == place else e for n, e in enumerate(p)]
-        return load_with_boundary(array, places, rules, [n != place for n in range(array.ndim)])
+        indices = [index.sub(e, by) if n == along else e for n, e in enumerate(p)]
+        return load_with_boundary(array, indices, rules, [n != along for n in range(array.ndim)])
 
     return moved(array.extents, body, name, array.weak)
 
@@ -263,8 +263,8 @@ def _padded(array: Array, width: Any, mode: Any, name: str | None) -> Array:
     rules = boundaries(mode, rank, extra=())
 
     def body(*p: Expr) -> Expr:
-        places = [index.sub(e, before) for e, (before, _) in zip(p, pairs, strict=True)]
-        return load_with_boundary(array, places, rules, [pair == (0, 0) for pair in pairs], sizes)
+        indices = [index.sub(e, before) for e, (before, _) in zip(p, pairs, strict=True)]
+        return load_with_boundary(array, indices, rules, [pair == (0, 0) for pair in pairs], sizes)
 
     sizes = list(array.extents)
     for k, pair in enumerate(pairs):

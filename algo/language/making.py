@@ -53,12 +53,12 @@ def replicate(n: Any, value: Any, *, name: str | None = None) -> Array:
     """
     extents = shape_of(n)
 
-    def copies(leaf: Array) -> Array:
+    def replicated(leaf: Array) -> Array:
         rank = len(extents)
         body = lambda *p: leaf.node if leaf.ndim == 0 else load(leaf.node, tuple(p[rank:]))
         return moved([*extents, *leaf.extents], body, name, leaf.weak)
 
-    return map_leaves(copies, structure(value))
+    return map_leaves(replicated, structure(value))
 
 
 def zip(*arrays: Any) -> Zipped:

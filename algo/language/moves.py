@@ -91,7 +91,7 @@ def named(value: Any, name: str) -> Any:
             trace.name(source.form, name)
             return array
         return collect((), array, "elementwise", name)
-    return moved(array.extents, lambda *places: load(node, places), name, array.weak)
+    return moved(array.extents, lambda *indices: load(node, indices), name, array.weak)
 
 
 def _axes_of(axes: Any) -> Sequence[Any]:
@@ -190,8 +190,8 @@ def reshape(a: Any, shape: Shape, order: str = "C", *, copy: Any = None, name: s
     if tuple(extents) == array.extents:
         return array if name is None else named(array, name)
     if not extents:
-        places = tuple(index.as_index(0) for _ in array.extents)
-        return Array(load(array.node, places), array.weak)
+        indices = tuple(index.as_index(0) for _ in array.extents)
+        return Array(load(array.node, indices), array.weak)
     if array.ndim == 0:
         return moved(extents, lambda *_: array.node, name, array.weak)
     return moved(extents, lambda *p: load(array.node, regrouped(p, extents, array.extents)), name, array.weak)
@@ -207,17 +207,19 @@ def _counted(extents: Sequence[Expr], total: Expr) -> list[Expr]:
     ]
 
 
-def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Returns the indices in shape `old` of the element at `places` of shape `new`; runs of axes with equal numbers of elements are
+def regrouped(indices: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Returns the indices in shape `old` of the element at `indices` of shape `new`; runs of axes with equal numbers of elements are
     independent."""
     result: list[Expr] = []
     apart = _in_parts(old, new)
     if apart is not None:
-        return tuple(e for run, n in zip(apart, old, strict=True) for e in _regroup(places[run], new[run], [n]))
+        return tuple(e for run, n in zip(apart, old, strict=True) for e in _regroup(indices[run], new[run], [n]))
     joined = _in_parts(new, old)
     if joined is not None:
         return tuple(
-            e for place, n, run in zip(places, new, joined, strict=True) for e in _regroup([place], [n], old[run])
+            e
+            for position, n, run in zip(indices, new, joined, strict=True)
+            for e in _regroup([position], [n], old[run])
         )
     i = j = 0
     while i < len(new) or j < len(old):
@@ -243,7 +245,7 @@ def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) 
                 break
             if i == len(new) and j == len(old):
                 break
-        result += _regroup(places[a:i], new[a:i], old[b:j])
+        result += _regroup(indices[a:i], new[a:i], old[b:j])
     return tuple(result)
 
 
@@ -280,9 +282,9 @@ def _smaller(a: Expr, b: Expr) -> bool:
     return len(index.linear(a)[1]) == 0 or index.text(a) in index.text(b)
 
 
-def _regroup(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> list[Expr]:
+def _regroup(indices: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> list[Expr]:
     flat: Expr = index.as_index(0)
-    for e, extent in zip(places, new, strict=True):
+    for e, extent in zip(indices, new, strict=True):
         flat = index.add(index.mul(flat, extent), e)
     result: list[Expr] = []
     first = next((k for k, extent in enumerate(old) if index.constant_value(extent) != 1), 0)

@@ -389,11 +389,11 @@ def _arg(
         take = scalars.logical("logical_or", ahead, scalars.logical("logical_and", same, first))
         return scalars.select(take, right, left), scalars.select(take, j, i)
 
-    def read(x: Array, places: tuple[Expr, ...]) -> Any:
-        place: Expr = index.as_index(0)
-        for e, extent in zip(places, extents, strict=True):
-            place = index.add(index.mul(place, extent), e)
-        return x, Array(place)
+    def read(x: Array, indices: tuple[Expr, ...]) -> Any:
+        position: Expr = index.as_index(0)
+        for e, extent in zip(indices, extents, strict=True):
+            position = index.add(index.mul(position, extent), e)
+        return x, Array(position)
 
     start = (Array(const(value.dtype, neutral(value.dtype))), Array(const(i64, (1 << 63) - 1)))
     result = reduce_axes(
@@ -444,10 +444,10 @@ def matmul(x1: Any, x2: Any, *, dtype: DTypeLike | None = None, name: str | None
     own = make_axes(extents)
     (over,) = make_axes([inner], ["r"])
     front = [axis.var for axis in own[: len(lead)]]
-    place_x = [*_aligned(front, x.extents[:-2]), *([own[len(lead)].var] if rows else []), over.var]
-    place_y = [*_aligned(front, y.extents[:-2]), over.var, *([own[-1].var] if columns else [])]
+    indices_x = [*_aligned(front, x.extents[:-2]), *([own[len(lead)].var] if rows else []), over.var]
+    indices_y = [*_aligned(front, y.extents[:-2]), over.var, *([own[-1].var] if columns else [])]
     with trace.deeper():
-        factors = [element(x, place_x), element(y, place_y)]
+        factors = [element(x, indices_x), element(y, indices_y)]
         if kind is not None:
             factors = [Array(scalars.cast(factor, kind)) for factor in factors]
         product = scalars.arithmetic("mul", *factors)

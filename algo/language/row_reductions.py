@@ -28,7 +28,7 @@ from raido.algo.trace.combining import SEQUENTIAL, refuse_open_loops
 from raido.algo.trace.context import current, load
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import takes
-from raido.algo.trace.small_rows import MOST, choose, places_of, row_of, scalars_of, small_shape
+from raido.algo.trace.small_rows import MOST, choose, indices_of, row_of, scalars_of, small_shape
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array, is_scalar
@@ -56,7 +56,7 @@ def small_shapes(value: Any, axis: int) -> list[tuple[int, ...]] | None:
     """Returns the shapes of the rows behind an axis; None where they are not constant or have more than `MOST` scalars in all."""
     shapes = [small_shape(leaf.extents[axis + 1 :]) for leaf in leaves(value)]
     known = [shape for shape in shapes if shape is not None]
-    few = len(known) == len(shapes) and sum(len(list(places_of(shape))) for shape in known) <= MOST
+    few = len(known) == len(shapes) and sum(len(list(indices_of(shape))) for shape in known) <= MOST
     return known if few else None
 
 
@@ -77,7 +77,7 @@ def _in_registers(
     form = Reduce((over,), *parts, commutative, "")
     total = tuple(Array(Item(form, k)) for k in range(len(form.left)))
     results = iter(collect(own, total, "reduce", name, named_axes=True))
-    rows = [assembled([next(results) for _ in places_of(shape)], shape, own) for shape in shapes]
+    rows = [assembled([next(results) for _ in indices_of(shape)], shape, own) for shape in shapes]
     return unflatten(value, rows)
 
 
@@ -99,9 +99,9 @@ def scalar_operator(
     sides: list[list[Any]] = [[], []]
     for leaf, shape in zip(leaves(value), shapes, strict=True):
         with current().deeper():
-            values += [element(leaf, [*front, *map(index.as_index, place)]).node for place in places_of(shape)]
+            values += [element(leaf, [*front, *map(index.as_index, position)]).node for position in indices_of(shape)]
         for side, letter in zip(sides, "ab", strict=True):
-            side.append([fresh(letter, leaf.dtype) for _ in places_of(shape)])
+            side.append([fresh(letter, leaf.dtype) for _ in indices_of(shape)])
     operands = [
         unflatten(value, [row_of(scalars, shape) for scalars, shape in zip(side, shapes, strict=True)])
         for side in sides
@@ -109,9 +109,9 @@ def scalar_operator(
     combined = leaves(checked_operator(op, value, axis, what)(*operands))
     bodies = tuple(e for leaf, shape in zip(combined, shapes, strict=True) for e in scalars_of(leaf, shape))
     start = tuple(
-        broadcast_element(leaf, [index.as_index(k) for k in place]).node
+        broadcast_element(leaf, [index.as_index(k) for k in position]).node
         for leaf, shape in zip(leaves(start_of(neutral, value, axis)), shapes, strict=True)
-        for place in places_of(shape)
+        for position in indices_of(shape)
     )
     left, right = (tuple(var for group in side for var in group) for side in sides)
     refuse_open_loops(bodies, (*left, *right), what)
@@ -121,10 +121,10 @@ def scalar_operator(
 def assembled(parts: list[Array], shape: tuple[int, ...], own: Sequence[Any]) -> Array:
     """Returns the array whose rows have these arrays (or scalars) as their elements."""
 
-    def body(*places: Expr) -> Expr:
-        outer = places[: len(own)]
+    def body(*indices: Expr) -> Expr:
+        outer = indices[: len(own)]
         scalars = [part.node if is_scalar(part) else load(part.node, tuple(outer)) for part in parts]
-        return choose(scalars, shape, places[len(own) :])
+        return choose(scalars, shape, indices[len(own) :])
 
     return moved([*(axis.extent for axis in own), *map(index.as_index, shape)], body)
 
@@ -201,4 +201,4 @@ def _broadcast(start: Array, leaf: Array, axis: int) -> Array:
     for a, b in zip(first.extents, expected[len(expected) - first.ndim :], strict=True):
         if index.constant_value(a) != 1:
             current().equal_sizes(a, b, "a dimension of `neutral`", "that of the elements")
-    return moved(expected, lambda *places: broadcast_element(first, places).node)
+    return moved(expected, lambda *indices: broadcast_element(first, indices).node)

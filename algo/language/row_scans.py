@@ -15,7 +15,7 @@ from raido.algo.language.control import loop
 from raido.algo.language.making import replicate
 from raido.algo.language.row_reductions import assembled, checked_operator, scalar_operator, small_shapes, start_of
 from raido.algo.trace.building import elements, form_results, make_axes
-from raido.algo.trace.small_rows import places_of
+from raido.algo.trace.small_rows import indices_of
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.value import COUNTER, Array
 
@@ -39,7 +39,7 @@ def scan_rows(
     operator = scalar_operator(op, neutral, value, axis, shapes, [one.var for one in own], "rd.scan")
     form = Scan(own, axis, *operator, exclusive, "")
     parts = iter(form_results(form, "scan", name))
-    rows = [assembled([next(parts) for _ in places_of(shape)], shape, own) for shape in shapes]
+    rows = [assembled([next(parts) for _ in indices_of(shape)], shape, own) for shape in shapes]
     return unflatten(value, rows)
 
 
@@ -52,10 +52,10 @@ def _in_order(op: Callable[..., Any], neutral: Any, value: Any, axis: int, exclu
     first = start_of(neutral, value, axis)
     count = Array(flat[0].extents[0], COUNTER)
 
-    def step(i: Array, state: Any) -> Any:
+    def body(i: Array, state: Any) -> Any:
         total, prefixes = state
         after = operator(total, elements(value, [i.node]))
         written = total if exclusive else after
         return after, map_leaves(lambda kept, row: kept.at[i].set(row), prefixes, written)
 
-    return loop(count, step, (first, map_leaves(lambda row: replicate(count, row), first)), name=name)[1]
+    return loop(count, body, (first, map_leaves(lambda row: replicate(count, row), first)), name=name)[1]

@@ -30,7 +30,7 @@ from raido.algo.language.ufuncs import add, where
 from raido.algo.trace.building import element, elements, form_results, make_axes
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import checked
-from raido.algo.trace.small_rows import places_of
+from raido.algo.trace.small_rows import indices_of
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.value import COUNTER, Array
 
@@ -56,7 +56,7 @@ def segment_rows(
     operator = scalar_operator(op, neutral, value, 0, shapes, [own[0].var], f"rd.{kind}")
     results = form_results(Segmented(own, offsets.node, *operator, prefixes, ""), kind, name)
     axes, parts = make_axes(results[0].extents), iter(results)
-    return unflatten(value, [assembled([next(parts) for _ in places_of(shape)], shape, axes) for shape in shapes])
+    return unflatten(value, [assembled([next(parts) for _ in indices_of(shape)], shape, axes) for shape in shapes])
 
 
 def _folds_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: Array, name: str | None) -> Any:
@@ -86,7 +86,7 @@ def _prefixes_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets
     first = start_of(neutral, value, 0)
     number = segmented_scan(add, 0, replicate(count, 1), offsets)  # position in its segment, from 1; 0 outside of all
 
-    def step(i: Array, state: Any) -> Any:
+    def body(i: Array, state: Any) -> Any:
         before, prefixes = state
         here = element(number, [i.node])
         start = map_leaves(lambda neutral, row: where(here == 1, neutral, row), first, before)
@@ -94,4 +94,4 @@ def _prefixes_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets
         written = map_leaves(lambda neutral, row: where(here == 0, neutral, row), first, after)
         return after, map_leaves(lambda kept, row: kept.at[i].set(row), prefixes, written)
 
-    return loop(count, step, (first, map_leaves(lambda row: replicate(count, row), first)), name=name)[1]
+    return loop(count, body, (first, map_leaves(lambda row: replicate(count, row), first)), name=name)[1]

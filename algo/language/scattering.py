@@ -59,7 +59,7 @@ def reduce_by_index(
         array([2., 0., 4.])
     """
     what = "rd.reduce_by_index"
-    given, flat, own, places, rows, elements, weak = _operands(dest, index, values, what)
+    given, flat, own, coordinates, rows, elements, weak = _operands(dest, index, values, what)
     like = unflatten(given, [Array(fresh("old", leaf.dtype), own) for leaf, own in zip(flat, weak, strict=True)])
     tables = current().snapshot()
     try:
@@ -68,10 +68,10 @@ def reduce_by_index(
         from raido.algo.language.row_updates import update_rows
 
         current().restore(tables)
-        return update_rows(given, op, neutral, places[: len(places) - len(rows)], own, elements, name)
+        return update_rows(given, op, neutral, coordinates[: len(coordinates) - len(rows)], own, elements, name)
     start = starting_values(neutral, like, rows)
     nodes = tuple(leaf.node for leaf in flat)
-    form = Update(nodes, own, places, *operator.fields, start, elements, "combine", False, operator.monoid)
+    form = Update(nodes, own, coordinates, *operator.fields, start, elements, "combine", False, operator.monoid)
     return unflatten(given, form_results(form, "reduce_by_index", name, operator.weak))
 
 
@@ -92,11 +92,11 @@ def bincount(
         >>> histogram.interpret(np.array([0, 63, 64, 255], np.uint8))
         array([2, 1, 0, 1])
     """
-    places = array_of(index, "rd.bincount")
-    if not places.dtype.is_integer:
+    coordinates = array_of(index, "rd.bincount")
+    if not coordinates.dtype.is_integer:
         raise DTypeError(
             complaint(
-                f"rd.bincount counts integers, not {places.dtype}",
+                f"rd.bincount counts integers, not {coordinates.dtype}",
                 remedy="rd.histogram(a, bins), or a.astype(rd.i64)",
             )
         )
@@ -108,14 +108,19 @@ def bincount(
         )
     dtype, weak = (i64, STRONG) if weights is None else (value.dtype, weakness_of([value]))
     return reduce_by_index(
-        replicate(_bins(places, length, minlength), Array(cast(lift(0), dtype), weak)), add, 0, index, value, name=name
+        replicate(_bins(coordinates, length, minlength), Array(cast(lift(0), dtype), weak)),
+        add,
+        0,
+        index,
+        value,
+        name=name,
     )
 
 
-def _bins(places: Array, length: Any, minlength: Any) -> Any:
+def _bins(coordinates: Array, length: Any, minlength: Any) -> Any:
     """Returns the number of bins of `rd.bincount`: `length`, or one more than the largest of the places, and at least `minlength`."""
     if length is None:
-        return maximum(reductions.max(astype(places, i64), initial=-1) + 1, minlength)
+        return maximum(reductions.max(astype(coordinates, i64), initial=-1) + 1, minlength)
     if not isinstance(minlength, int) or minlength:
         raise TraceError(
             complaint("rd.bincount takes `length`, or `minlength`, which data may exceed", remedy="one of them")
@@ -142,10 +147,10 @@ def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *,
         >>> inverse.interpret(np.array([2, 0, 1]))
         array([1, 2, 0])
     """
-    given, flat, own, places, _, elements, weak = _operands(dest, index, (values,), "rd.scatter")
+    given, flat, own, coordinates, _, elements, weak = _operands(dest, index, (values,), "rd.scatter")
     mode = "unique" if unique_indices else "set"
     nodes = tuple(leaf.node for leaf in flat)
-    form = Update(nodes, own, places, (), (), (), (), elements, mode, False, "")
+    form = Update(nodes, own, coordinates, (), (), (), (), elements, mode, False, "")
     return unflatten(given, form_results(form, "scatter", name, weak))
 
 
@@ -181,11 +186,11 @@ def _operands(
     variables = [axis.var for axis in own]
     rows = own[len(where) :]
     chosen = [broadcast_element(i, variables[: len(where)]) for i in indices]
-    places = tuple(ix.canonical(cast(Array(i.node, STRONG), i64)) for i in chosen)
-    places += tuple(axis.var for axis in rows)
+    coordinates = tuple(ix.canonical(cast(Array(i.node, STRONG), i64)) for i in chosen)
+    coordinates += tuple(axis.var for axis in rows)
     pairs = zip(leaves(value), flat, strict=True)
     elements = tuple(cast(Array(broadcast_element(v, variables).node, v.weak), d.dtype) for v, d in pairs)
-    return given, flat, own, places, rows, elements, each_weakness(flat, leaves(value))
+    return given, flat, own, coordinates, rows, elements, each_weakness(flat, leaves(value))
 
 
 def _met(dest: Array, value: Array) -> Array:

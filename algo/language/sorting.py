@@ -101,15 +101,15 @@ def argsort(
     return form_results(Sort(own, along, len(nodes), (*nodes, own[along].var)), "argsort", name)[-1]
 
 
-def sorted_with(a: Any, carried: Sequence[Array], places: bool, what: str) -> tuple[Any, list[Array]]:
-    """Returns a structure of rank 1 in order, and the `carried` arrays in the same order; with `places`, the former indices as a last
+def sorted_with(a: Any, carried: Sequence[Array], positions: bool, what: str) -> tuple[Any, list[Array]]:
+    """Returns a structure of rank 1 in order, and the `carried` arrays in the same order; with `positions`, the former indices as a last
     array."""
     keyed = with_keys(a)
     value, along, own, nodes = sortable(keyed, 0, what)
     with current().deeper():
         moved = tuple(load(leaf.node, (own[0].var,)) for leaf in carried)
-    own_places = (own[0].var,) if places else ()
-    form = Sort(own, along, len(nodes), (*nodes, *moved, *own_places))
+    own_positions = (own[0].var,) if positions else ()
+    form = Sort(own, along, len(nodes), (*nodes, *moved, *own_positions))
     results = form_results(form, "sort", weak=each_weakness([*leaves(value), *carried]))
     return without_keys(a, unflatten(keyed, results[: len(nodes)])), results[len(nodes) :]
 

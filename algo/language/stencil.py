@@ -113,15 +113,15 @@ def load_with_boundary(
 
     `extents` are the array's sizes, by default those of its shape.
     """
-    places: list[Expr] = []
+    coordinates: list[Expr] = []
     value: Expr | None = None
     inside: Expr | None = None
     for e, extent, rule, known in zip(indices, extents or array.extents, rules, safe, strict=True):
         if known or rule in ("valid", "raise"):
-            places.append(e)
+            coordinates.append(e)
             continue
         operation = "clamp_index" if isinstance(rule, Fill) else rule
-        places.append(Op(operation, i64, (e, extent)))
+        coordinates.append(Op(operation, i64, (e, extent)))
         if isinstance(rule, Fill):
             fill = _fill_value(rule, array)
             if value is not None and fill is not value:
@@ -132,7 +132,7 @@ def load_with_boundary(
             inside = test if inside is None else Op("logical_and", bool_, (inside, test))
     check = any(rule == "raise" and not k for rule, k in zip(rules, safe, strict=True))
     chosen = inside is not None and not check
-    node = load_chosen(array.node, tuple(places)) if chosen else load(array.node, tuple(places), check)
+    node = load_chosen(array.node, tuple(coordinates)) if chosen else load(array.node, tuple(coordinates), check)
     if inside is None or value is None:
         return node
     return Op("select", array.dtype, (inside, node, value))
@@ -176,7 +176,7 @@ class Window(NearAttributes):
             head = f"{len(offsets)} offset{'s' * (len(offsets) != 1)} in a window of rank {len(self.base)}"
             raise ShapeError(complaint(head, remedy=remedy))
         try:
-            steps = [operator.index(offset) for offset in offsets]
+            taps = [operator.index(offset) for offset in offsets]
         except TypeError as error:
             head, here = (
                 "an offset in a window must be an integer constant",
@@ -190,11 +190,11 @@ class Window(NearAttributes):
             between = f"{-1 if low is None else low}, {2 if high is None else high}"
             remedy = f"sum(p[{here}] for k in range({between})), or rd.stack([…]) of them"
             raise TraceError(complaint(f"{head}, not {_offset_text(came)}", remedy=remedy)) from None
-        for k, step in enumerate(steps):
-            self.low[k] = step if self.low[k] is None else min(self.low[k], step)
-            self.high[k] = step if self.high[k] is None else max(self.high[k], step)
-        places = [index.add(base, step) for base, step in zip(self.base, steps, strict=True)]
-        node = load_with_boundary(self.array, places, self.rules, [step == 0 for step in steps])
+        for k, tap in enumerate(taps):
+            self.low[k] = tap if self.low[k] is None else min(self.low[k], tap)
+            self.high[k] = tap if self.high[k] is None else max(self.high[k], tap)
+        coordinates = [index.add(base, tap) for base, tap in zip(self.base, taps, strict=True)]
+        node = load_with_boundary(self.array, coordinates, self.rules, [tap == 0 for tap in taps])
         return Array(node, self.array.weak)
 
     def refuse(self, *operands: Any) -> NoReturn:
@@ -309,8 +309,8 @@ def stencil(
     fixed = [structure(a) for a in (invariant if isinstance(invariant, (tuple, list)) else (invariant,))]
     elements, late = _invariants(fixed, first, base)
     value = call(f, *windows, *elements)
-    own, places = _domain(first, boundaries(boundary, rank), strides, low, high, axes)
-    moved = dict(zip(base, places, strict=True))
+    own, coordinates = _domain(first, boundaries(boundary, rank), strides, low, high, axes)
+    moved = dict(zip(base, coordinates, strict=True))
     moved |= late(own)
     rest = leaves(value)
     value = map_leaves(lambda leaf: Array(_moved(leaf, moved), leaf.weak), value) if rest else value
@@ -375,14 +375,14 @@ def _domain(
 ) -> tuple[tuple[Axis, ...], list[Expr]]:
     """Returns the axes of the result, and the index of the window's centre in the input as an expression of each."""
     extents: list[Expr] = []
-    for extent, rule, step, a, b in zip(first.extents, rules, strides, low, high, strict=True):
+    for extent, rule, stride, a, b in zip(first.extents, rules, strides, low, high, strict=True):
         positions = extent
         if rule == "valid":
             positions = index.maximum(index.sub(extent, (b or 0) - (a or 0)), 0)
-        extents.append(index.ceildiv(positions, step))
+        extents.append(index.ceildiv(positions, stride))
     own = make_axes(extents, names)
-    places: list[Expr] = []
-    for axis, rule, step, a in zip(own, rules, strides, low, strict=True):
-        place = index.mul(axis.var, step)
-        places.append(index.sub(place, a or 0) if rule == "valid" else place)
-    return own, places
+    coordinates: list[Expr] = []
+    for axis, rule, stride, a in zip(own, rules, strides, low, strict=True):
+        position = index.mul(axis.var, stride)
+        coordinates.append(index.sub(position, a or 0) if rule == "valid" else position)
+    return own, coordinates

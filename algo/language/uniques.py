@@ -78,16 +78,18 @@ def unique(
     given = structure(ar)
     array = given if isinstance(given, Complex) else array_of(given, "rd.unique")
     if axis is not None:
-        ordered, places = _ordered_slices(array, normal_axis(axis, array.ndim))
-        moved_along, differs = [places], _slices_differ(ordered)
+        ordered, positions = _ordered_slices(array, normal_axis(axis, array.ndim))
+        moved_along, differs = [positions], _slices_differ(ordered)
     else:
         ordered, moved_along = sorted_with(flatten(array), (), return_index or return_inverse, "rd.unique")
         differs = elements_differ(ordered, equal_nan)
     n = leaves(ordered)[0].shape[0]
     first = logical_or(iota(n) == 0, differs)
-    places = moved_along if return_index or return_inverse else []
-    *kept, starts = compress(first, [*leaves(ordered), *places, astype(iota(n), i64)], name if axis is None else None)
-    values = unflatten(ordered, kept[: len(kept) - len(places)])
+    positions = moved_along if return_index or return_inverse else []
+    *kept, starts = compress(
+        first, [*leaves(ordered), *positions, astype(iota(n), i64)], name if axis is None else None
+    )
+    values = unflatten(ordered, kept[: len(kept) - len(positions)])
     if axis is not None:
         values = _as_slices(values, array, normal_axis(axis, array.ndim), name)
     if not (return_index or return_inverse or return_counts):
@@ -97,7 +99,7 @@ def unique(
         results.append(kept[-1])
     if return_inverse:
         number = scan(add, 0, astype(first, i64)) - 1
-        inverse = scatter(replicate(n, Array(const(i64, 0))), places[0], number, unique_indices=True)
+        inverse = scatter(replicate(n, Array(const(i64, 0))), positions[0], number, unique_indices=True)
         results.append(inverse if array.ndim == 1 or axis is not None else reshape(inverse, array.shape))
     if return_counts:
         ends = concat([starts, reshape(astype(array_of(n, "rd.unique"), i64), (1,))])
@@ -125,8 +127,8 @@ def _ordered_slices(array: Any, axis: int) -> tuple[Any, Array]:
         width = width if k == axis else width * size
     rows = reshape(front, (count, width))
     by_column = lambda k, order: order[argsort(rows[order, width - 1 - k])]
-    places = loop(width, by_column, astype(iota(count), i64))
-    return rows[places], places
+    positions = loop(width, by_column, astype(iota(count), i64))
+    return rows[positions], positions
 
 
 def _slices_differ(ordered: Any) -> Array:

@@ -19,7 +19,7 @@ from raido.algo.graph.expr import Axis, Expr, Op, Result, Update, const, fresh
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.language import ufuncs
 from raido.algo.language.complexes import kind_of
-from raido.algo.language.indexing import Chosen, placed, selection
+from raido.algo.language.indexing import Chosen, resolve_key, selection
 from raido.algo.language.moves import moved
 from raido.algo.language.reductions import highest, lowest
 from raido.algo.trace.building import (
@@ -132,20 +132,20 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
         return _scattered(array, key, new, operation, name)
     axes = make_axes(array.extents)
     tests: list[Expr] = []
-    places: list[Expr] = []
+    coordinates: list[Expr] = []
     extents: list[Expr] = []
     for part, axis in zip(parts, axes, strict=True):
         e, n = axis.var, axis.extent
         if part.extent is None:
-            place = part.start
-            if not trace.inside(place, n):
-                place = _checked(place, n)
-            tests.append(Op("eq", bool_, (e, place)))
+            position = part.start
+            if not trace.inside(position, n):
+                position = _checked(position, n)
+            tests.append(Op("eq", bool_, (e, position)))
             continue
         extents.append(part.extent)
         offset = index.sub(e, part.start) if part.step > 0 else index.sub(part.start, e)
         step = abs(part.step)
-        places.append(index.floordiv(offset, step))
+        coordinates.append(index.floordiv(offset, step))
         if part.extent is n and step == 1 and part.step > 0:
             continue
         if not trace.assumptions.nonnegative(offset):
@@ -160,7 +160,7 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
         chosen = describe(array.dtype, tuple(extents))
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {chosen}"))
     old = load(array.node, tuple(axis.var for axis in axes))
-    here = _value_at(new, places)
+    here = _value_at(new, coordinates)
     if operation is not None:
         with trace.deeper():
             here = operation(Array(old), Array(here)).node
@@ -187,7 +187,7 @@ def _is_small(parts: list[Chosen], array: Array) -> bool:
 
 def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
     """Returns the update at every index of `array[key]`, checked; where a place is set more than once, the last value wins."""
-    axes, places, safe, _ = placed(array, key)
+    axes, coordinates, safe, _ = resolve_key(array, key)
     fitted = _fitted(new, [axis.extent for axis in axes])
     if fitted is None:
         shapes = describe(array.dtype, tuple(axis.extent for axis in axes))
@@ -195,7 +195,7 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
     axes = tuple(Axis(axis.var, extent) for axis, extent in zip(axes, fitted, strict=True))
     value = broadcast_element(new, [axis.var for axis in axes]).node
     axes = axes or make_axes([index.as_index(1)])  # one element: one iteration
-    dest, indices, check = (array.node,), tuple(places), not all(safe)
+    dest, indices, check = (array.node,), tuple(coordinates), not all(safe)
     if operation is None:
         form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")
     else:
@@ -239,19 +239,19 @@ def _once_fitting(
     return tuple(own)
 
 
-def _checked(place: Expr, extent: Expr) -> Expr:
+def _checked(position: Expr, extent: Expr) -> Expr:
     """Returns the index with a check that it is below `extent`."""
     counting = moved([extent], lambda i: i).node
     assert isinstance(counting, Result)
-    return load(counting, (place,), True)
+    return load(counting, (position,), True)
 
 
-def _value_at(value: Array, places: list[Expr]) -> Expr:
+def _value_at(value: Array, coordinates: list[Expr]) -> Expr:
     """Returns the new value for an index of the array; any value where the index is not selected."""
     if is_scalar(value):
         return value.node
     chosen: list[Expr] = []
-    for e, n in zip(places[len(places) - value.ndim :], value.extents, strict=True):
+    for e, n in zip(coordinates[len(coordinates) - value.ndim :], value.extents, strict=True):
         if index.constant_value(n) == 1:
             chosen.append(index.as_index(0))
         elif current().inside(e, n):

@@ -131,9 +131,9 @@ def trim_zeros(filt: Any, trim: str = "fb", *, name: str | None = None) -> Array
     if not set(trim.lower()) <= {"f", "b"}:
         raise TraceError(complaint(f"`trim` of rd.trim_zeros is 'f', 'b' or 'fb', not {trim!r}"))
     count, held = line.shape[0], not_equal(line, 0)
-    places = iota(count, i64)
-    first = reductions.min(where(held, places, count), initial=count) if "f" in trim.lower() else 0
-    last = reductions.max(where(held, places, -1), initial=-1) + 1 if "b" in trim.lower() else count
+    positions = iota(count, i64)
+    first = reductions.min(where(held, positions, count), initial=count) if "f" in trim.lower() else 0
+    last = reductions.max(where(held, positions, -1), initial=-1) + 1 if "b" in trim.lower() else count
     result = line[minimum(first, last) : last]
     return result if name is None else named(result, name)
 
@@ -167,17 +167,17 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None, *, name: st
         array([3, 7, 8, 1])
     """
     given, along, count = _known_line(arr, axis, "rd.insert")
-    place = plain_int(obj, "the index of rd.insert")
-    if not -count <= place <= count:
-        raise ShapeError(complaint(f"rd.insert before index {place} of {count} elements"))
+    position = plain_int(obj, "the index of rd.insert")
+    if not -count <= position <= count:
+        raise ShapeError(complaint(f"rd.insert before index {position} of {count} elements"))
     new = numbers_of(values, "rd.insert")
     new = astype(new, given.dtype)
     if axis is not None and new.ndim:  # NumPy: one scalar index takes values as slices, the axis first
         new = moveaxis(new[(None,) * (given.ndim - new.ndim) + (...,)], 0, along) if new.ndim <= given.ndim else new
     number = new.shape[along] if new.ndim == given.ndim else 1
     shape = tuple(number if k == along else n for k, n in enumerate(given.shape))
-    place = place % count if place < 0 else place
-    before, after = (given[(*[slice(None)] * along, part)] for part in (slice(None, place), slice(place, None)))
+    position = position % count if position < 0 else position
+    before, after = (given[(*[slice(None)] * along, part)] for part in (slice(None, position), slice(position, None)))
     return concat([before, broadcast_to(new, shape), after], along, name=name)
 
 
@@ -210,7 +210,7 @@ def _plain_indices(value: Any, what: str) -> Any:
         raise TraceError(complaint(f"{what} at traced indices", remedy="a mask, a[keep]"))
     if isinstance(value, slice):
         return value
-    places = np.asarray(value)
-    if places.size and places.dtype.kind not in "iub":
-        raise DTypeError(complaint(f"the indices of {what} are integers, not {places.dtype}"))
-    return places if places.size else places.astype(np.int64)
+    positions = np.asarray(value)
+    if positions.size and positions.dtype.kind not in "iub":
+        raise DTypeError(complaint(f"the indices of {what} are integers, not {positions.dtype}"))
+    return positions if positions.size else positions.astype(np.int64)

@@ -33,8 +33,8 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: st
     missing = tabulate((*others, (count + 7) // 8 * 8 - count), lambda *_: bool_(False))
     holds = concat([lines if lines.dtype is bool_ else not_equal(lines, 0), missing], axis=-1)
 
-    def byte(*places: Any) -> Any:
-        *outer, k = places
+    def byte(*indices: Any) -> Any:
+        *outer, k = indices
         total: Any = u8(0)
         for bit in range(8):
             holds_here = astype(holds[(*outer, 8 * k + bit)], u8)
@@ -63,8 +63,8 @@ def unpackbits(
     given = 8 * bytes_there
     size: Any = given if count is None else given + count if count < 0 else count
 
-    def bit(*places: Any) -> Any:
-        *outer, k = places
+    def bit(*indices: Any) -> Any:
+        *outer, k = indices
         byte = lines[(*outer, minimum(k // 8, bytes_there - 1))]
         by = 7 - k % 8 if bitorder == "big" else k % 8
         return where(k < given, right_shift(byte, astype(by, u8)) & 1, u8(0))

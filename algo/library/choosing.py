@@ -152,17 +152,17 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, nam
         array([[0, 1],
                [4, 0]])
     """
-    given, places = numbers_of(arr, "rd.put_along_axis"), numbers_of(indices, "rd.put_along_axis")
+    given, positions = numbers_of(arr, "rd.put_along_axis"), numbers_of(indices, "rd.put_along_axis")
     if axis is None:
-        changed = put_along_axis(flatten(given), flatten(places), values, 0)
+        changed = put_along_axis(flatten(given), flatten(positions), values, 0)
         return reshape(changed, given.shape, name=name)
-    if places.ndim != given.ndim:
-        raise ShapeError(complaint(f"indices of rank {places.ndim} for rd.put_along_axis of rank {given.ndim}"))
+    if positions.ndim != given.ndim:
+        raise ShapeError(complaint(f"indices of rank {positions.ndim} for rd.put_along_axis of rank {given.ndim}"))
     along = normal_axis(axis, given.ndim)
     key: list[Any] = []
     for k, n in enumerate(given.shape):
         key.append(reshape(iota(n), tuple(n if j == k else 1 for j in range(given.ndim))))
-    key[along] = places
+    key[along] = positions
     return given.at[tuple(key)].set(_fitted(values, given), name=name)
 
 

@@ -135,8 +135,8 @@ def _diagonal(term: Term) -> Term:
         for label, extent in zip(term.labels, array.extents, strict=True):
             owners = (f"one dimension {label!r}", f"another dimension {label!r}")
             sizes[label] = joined_size(sizes[label], extent, *owners, shape) if label in sizes else extent
-        places = lambda p: tuple(p[labels.index(label)] for label in term.labels)
-        return moved([sizes[label] for label in labels], lambda *p: load(array.node, places(p)), weak=array.weak)
+        indices_of = lambda p: tuple(p[labels.index(label)] for label in term.labels)
+        return moved([sizes[label] for label in labels], lambda *p: load(array.node, indices_of(p)), weak=array.weak)
 
     return Term(map_leaves(walked, term.value), labels)
 
@@ -205,7 +205,7 @@ def _read(part: str, rank: int, position: int, text: str) -> Labels:
 def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[int, int]]:
     """The pair of operands to contract at each step, as positions in the list of remaining operands, to whose end the result is
     appended."""
-    steps = len(terms) - 1
+    contractions = len(terms) - 1
     if isinstance(optimize, (list, tuple)) and any(isinstance(part, (list, tuple)) for part in optimize):
         return _given_path([part for part in optimize if part != "einsum_path"], len(terms))
     if isinstance(optimize, (list, tuple)):
@@ -213,11 +213,11 @@ def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[in
     if optimize not in (False, True, None, "greedy", "optimal"):
         raise TraceError(complaint(f"`optimize` is a bool, 'greedy', 'optimal' or a path, not {optimize!r}"))
     if not optimize:
-        return [(0, 1)] * min(steps, 1) + [(left, 0) for left in range(steps - 1, 0, -1)]
+        return [(0, 1)] * min(contractions, 1) + [(left, 0) for left in range(contractions - 1, 0, -1)]
     labels = [term.labels for term in terms]
     sizes = _known_sizes(terms)
     path = []
-    for _ in range(steps):
+    for _ in range(contractions):
         pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
         first, second = min(pairs, key=lambda pair: _cost(labels, pair, output, sizes))
         path.append((first, second))
@@ -229,18 +229,22 @@ def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[in
 def _given_path(path: Sequence[Any], count: int) -> list[tuple[int, int]]:
     """NumPy's path as pairs; its steps may name one operand, or more than two. TraceError for positions out of range."""
     pairs: list[tuple[int, int]] = []
-    for step in path:
-        places = [plain_int(k, "an operand in a path of rd.einsum") for k in step]
-        if len(places) < min(2, count) or len(set(places)) < len(places) or any(not 0 <= k < count for k in places):
+    for contraction in path:
+        operands = [plain_int(k, "an operand in a path of rd.einsum") for k in contraction]
+        if (
+            len(operands) < min(2, count)
+            or len(set(operands)) < len(operands)
+            or any(not 0 <= k < count for k in operands)
+        ):
             raise TraceError(
-                complaint(f"the step {tuple(step)} of a path of rd.einsum, where {count} operands are left")
+                complaint(f"the step {tuple(contraction)} of a path of rd.einsum, where {count} operands are left")
             )
-        for taken in range(len(places) - 1):
+        for taken in range(len(operands) - 1):
             if taken == 0:
-                pair = (places[0], places[1])
+                pair = (operands[0], operands[1])
             else:  # the last result is at the end; the remaining operands have moved up
-                gone = places[: taken + 1]
-                pair = (count - 1, places[taken + 1] - sum(k < places[taken + 1] for k in gone))
+                gone = operands[: taken + 1]
+                pair = (count - 1, operands[taken + 1] - sum(k < operands[taken + 1] for k in gone))
             pairs.append(pair)
             count -= 1
     if count != 1:

@@ -109,8 +109,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: s
     both = isinstance(rows, int) and isinstance(columns, int)
     size = min(rows, columns) if both else minimum(rows, columns)
 
-    def element(*places: Any) -> Array:
-        place = dict(zip((*others, first), places, strict=True)) | {second: places[-1]}
-        return inner[tuple(place[axis] for axis in range(given.ndim))]
+    def element(*indices: Any) -> Array:
+        position = dict(zip((*others, first), indices, strict=True)) | {second: indices[-1]}
+        return inner[tuple(position[axis] for axis in range(given.ndim))]
 
     return tabulate((*(given.shape[axis] for axis in others), size), element, name=name)

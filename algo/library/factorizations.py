@@ -261,15 +261,15 @@ def _scaled(m: Array) -> tuple[Array, Array]:
 def _reflected(m: Array) -> tuple[Array, Array]:
     """The complete q and r of a matrix: one Householder reflection per column clears the elements below the diagonal."""
     rows, _ = m.shape
-    place = iota(rows)
+    position = iota(rows)
 
     def without_column(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         q, r = state
         column = r[:, k]
-        below = max(where(place > k, ufuncs.abs(column), 0.0), initial=0.0)
+        below = max(where(position > k, ufuncs.abs(column), 0.0), initial=0.0)
         reflects, largest = below > 0, ufuncs.maximum(below, ufuncs.abs(column[k]))
-        v = where(place >= k, column, 0.0) / where(largest > 0, largest, 1.0)
-        v = v + where(place == k, ufuncs.copysign(ufuncs.sqrt(sum(v * v)), v[k]), 0.0)
+        v = where(position >= k, column, 0.0) / where(largest > 0, largest, 1.0)
+        v = v + where(position == k, ufuncs.copysign(ufuncs.sqrt(sum(v * v)), v[k]), 0.0)
         square = sum(v * v)
         factor = where(reflects, 2 / where(reflects, square, 1.0), 0.0)
         r = r - factor * v[:, None] * sum(v[:, None] * r, axis=0)[None, :]

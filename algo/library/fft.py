@@ -395,10 +395,10 @@ def _finished(numbers: Any, scale: Any, axis: int, name: str | None) -> Any:
     if isinstance(scale, Array) or scale != 1.0:
         numbers = times(numbers, scale)
     rank = numbers.ndim
-    place = normal_axis(axis, rank)
-    if place != rank - 1:
+    along = normal_axis(axis, rank)
+    if along != rank - 1:
         order = list(range(rank - 1))
-        order.insert(place, rank - 1)
+        order.insert(along, rank - 1)
         numbers = transpose(numbers, order)
     return numbers if name is None else named(numbers, name)
 

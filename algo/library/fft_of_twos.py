@@ -60,7 +60,7 @@ def transformed_by_twos(numbers: Any, count: Array) -> Any:
 
     numbers, _ = loop(levels // 2, two_steps, (structure(numbers), roots))
     numbers = loop(levels % 2, last_step, numbers)
-    return tabulate((*lead, count), lambda *places: _at(numbers, (*places[:-1], _reversed(places[-1], levels))))
+    return tabulate((*lead, count), lambda *indices: _at(numbers, (*indices[:-1], _reversed(indices[-1], levels))))
 
 
 def _chosen(part: Any, results: tuple[Complex, ...]) -> Complex:
@@ -71,9 +71,9 @@ def _chosen(part: Any, results: tuple[Complex, ...]) -> Complex:
     return chosen
 
 
-def _reversed(place: Any, levels: Any) -> Any:
+def _reversed(position: Any, levels: Any) -> Any:
     """The index whose lowest `levels` bits are those of another one in reverse order, by exchanging ever longer runs of bits."""
-    bits = u64(place)
+    bits = u64(position)
     for k in range(6):
         run = 1 << k
         mask = sum(((1 << run) - 1) << start for start in range(0, 64, 2 * run))
@@ -84,7 +84,7 @@ def _reversed(place: Any, levels: Any) -> Any:
 def half_of_whole(whole: Any, count: Array) -> Any:
     """The first count // 2 + 1 of `count` elements, in a size that other arrays can share (a slice's size could be smaller for count 0)."""
     lead = tuple(size_value(extent) for extent in whole.real.extents[:-1])
-    at = lambda *places: map_leaves(lambda part: _for_power_of_two(part, count), _at(whole, places))
+    at = lambda *indices: map_leaves(lambda part: _for_power_of_two(part, count), _at(whole, indices))
     return tabulate((*lead, count // 2 + 1), at)  # of no elements, too, for which nothing else is evaluated
 
 
@@ -128,9 +128,9 @@ def _roots(count: Array, dtype: Any) -> Any:
     return tabulate((count // 2,), root, name="roots")
 
 
-def _at(numbers: Any, places: tuple[Any, ...]) -> Any:
+def _at(numbers: Any, indices: tuple[Any, ...]) -> Any:
     """The element at indices that are known to be within bounds."""
-    return map_leaves(lambda leaf: Array(load(leaf.node, tuple(structure(k).node for k in places))), numbers)
+    return map_leaves(lambda leaf: Array(load(leaf.node, tuple(structure(k).node for k in indices))), numbers)
 
 
 def _parts(z: Complex) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.language.filtering import places_where
+from raido.algo.language.filtering import positions_where
 from raido.algo.language.joining import stack
 from raido.algo.language.moves import astype, flatten, named
 from raido.algo.language.reductions import sum
@@ -31,7 +31,7 @@ def nonzero(a: Any) -> tuple[Array, ...]:
     mask = _mask(a)
     if mask.ndim == 0:
         raise ShapeError(complaint("rd.nonzero of a scalar", remedy="x != 0"))
-    return tuple(places_where(mask))
+    return tuple(positions_where(mask))
 
 
 def flatnonzero(a: Any, *, name: str | None = None) -> Array:
@@ -41,8 +41,8 @@ def flatnonzero(a: Any, *, name: str | None = None) -> Array:
         >>> rd.algorithm(lambda a: rd.flatnonzero(a)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
         array([0, 2, 4])
     """
-    (places,) = places_where(flatten(_mask(a)))
-    return places if name is None else named(places, name)
+    (positions,) = positions_where(flatten(_mask(a)))
+    return positions if name is None else named(positions, name)
 
 
 def argwhere(a: Any, *, name: str | None = None) -> Array:

@@ -104,19 +104,19 @@ PHILOX = Generator("philox", 4, 4, _philox_block, shares_blocks=True)
 GENERATORS = {generator.name: generator for generator in (THREEFRY, PHILOX)}
 
 
-def draw(generator: Generator, key: Words, place: Any, count: int) -> Words:
-    """The `count` words (1, 2 or 4) of the element at index `place` (u64) of an array drawn with a key."""
+def draw(generator: Generator, key: Words, position: Any, count: int) -> Words:
+    """The `count` words (1, 2 or 4) of the element at index `position` (u64) of an array drawn with a key."""
     per_block = generator.block_words
     if count >= per_block:
         blocks = count // per_block
-        numbers = [place * blocks + k for k in range(blocks)] if blocks > 1 else [place]
+        numbers = [position * blocks + k for k in range(blocks)] if blocks > 1 else [position]
         return tuple(word for number in numbers for word in generator.block(key, number))
     if not generator.shares_blocks:
-        return (functools.reduce(operator.xor, generator.block(key, place)),)
-    words, sharing = generator.block(key, place // (per_block // count)), per_block // count
+        return (functools.reduce(operator.xor, generator.block(key, position)),)
+    words, sharing = generator.block(key, position // (per_block // count)), per_block // count
     while sharing > 1:  # selects the half that has the element's words
         sharing //= 2
-        upper = (place & sharing) != 0
+        upper = (position & sharing) != 0
         middle = len(words) // 2
         words = tuple(where(upper, b, a) for a, b in zip(words[:middle], words[middle:], strict=True))
     return words

@@ -88,14 +88,14 @@ def unravel_index(indices: Any, shape: Shape, order: str = "C", *, name: str | N
     sizes = list(shape) if is_sequence(shape) else [shape]
     flat = index_inside(_numbers(indices), _product(sizes), 0, "raise")
     fastest_first = sizes if column_major(order) else sizes[::-1]
-    places: list[Any] = []
+    coordinates: list[Any] = []
     for n in fastest_first[:-1]:
         divisor = max(n, 1) if isinstance(n, int) else where(n != 0, n, 1)
-        places.append(flat % divisor)
+        coordinates.append(flat % divisor)
         flat = flat // divisor
-    places.append(flat)
-    places = places if column_major(order) else places[::-1]
-    return tuple(places if name is None else [named(p, f"{name}_{k}") for k, p in enumerate(places)])
+    coordinates.append(flat)
+    coordinates = coordinates if column_major(order) else coordinates[::-1]
+    return tuple(coordinates if name is None else [named(p, f"{name}_{k}") for k, p in enumerate(coordinates)])
 
 
 def ravel_multi_index(
@@ -118,8 +118,8 @@ def ravel_multi_index(
     inside = [index_inside(_numbers(i), n, k, m) for k, (n, i, m) in enumerate(zip(sizes, parts, modes, strict=True))]
     pairs = list(zip(inside, sizes, strict=True))
     flat: Any = 0
-    for place, n in reversed(pairs) if column_major(order) else pairs:
-        flat = flat * n + place
+    for position, n in reversed(pairs) if column_major(order) else pairs:
+        flat = flat * n + position
     return flat if name is None else named(flat, name)
 
 

@@ -143,9 +143,9 @@ def histogramdd(
     shape = tuple(count for count, _, _ in found)
     total: Any = 1
     for line, (count, edges, even) in zip(lines, found, strict=True):
-        place = _bins_of(line, edges, count, even)
-        inside = ufuncs.logical_and(inside, place >= 0)
-        flat, total = flat * count + place, total * count
+        position = _bins_of(line, edges, count, even)
+        inside = ufuncs.logical_and(inside, position >= 0)
+        flat, total = flat * count + position, total * count
     factors = None if weights is None else astype(_flat(weights, what), f64)
     counts = bincount(ufuncs.where(inside, flat, -1), total, factors)
     result = reshape(astype(counts, f64), shape)
@@ -184,8 +184,8 @@ def _bins_of(line: Array, edges: Array, count: Any, even: bool) -> Array:
     own, borders = together(line, edges)
 
     def bin_of(x: Array) -> Array:
-        place = search(lambda i: borders[i], borders.shape[0], lambda e: e <= x) - 1
-        return ufuncs.where(x == borders[-1], count - 1, ufuncs.where(place < count, place, -1))
+        position = search(lambda i: borders[i], borders.shape[0], lambda e: e <= x) - 1
+        return ufuncs.where(x == borders[-1], count - 1, ufuncs.where(position < count, position, -1))
 
     if not even:
         return elementwise(bin_of, [own])

@@ -33,9 +33,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, *, name: str
     along = normal_axis(axis, given.ndim)
     distance: Any = dx
     if x is not None:
-        places = numbers_of(x, "rd.trapezoid")
-        distance = diff(places, axis=along if places.ndim > 1 else 0)
-        if places.ndim == 1:
+        points = numbers_of(x, "rd.trapezoid")
+        distance = diff(points, axis=along if points.ndim > 1 else 0)
+        if points.ndim == 1:
             distance = reshape(distance, tuple(distance.shape[0] if k == along else 1 for k in range(given.ndim)))
     after, before = (given[(*[slice(None)] * along, part)] for part in (slice(1, None), slice(None, -1)))
     return reductions.sum(distance * (after + before) / 2.0, along, name=name)

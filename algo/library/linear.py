@@ -45,8 +45,8 @@ def _line(value: Any) -> Any:
 def _last(value: Any, axis: int) -> Any:
     """The operand with one axis moved to the end."""
     rank = rank_of(value)
-    place = normal_axis(axis, rank)
-    return value if place == rank - 1 else transpose(value, [*(k for k in range(rank) if k != place), place])
+    along = normal_axis(axis, rank)
+    return value if along == rank - 1 else transpose(value, [*(k for k in range(rank) if k != along), along])
 
 
 def inner(a: Any, b: Any, *, name: str | None = None) -> Array:

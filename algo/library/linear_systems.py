@@ -163,8 +163,8 @@ def _solved(a: Array, b: Array) -> Array:
     upper, _ = _eliminated(concat([a, b], axis=1))
     factors, right = upper[:, :n], upper[:, n:]
 
-    def with_row(step: Array, found: Array) -> Array:
-        k = n - 1 - step
+    def with_row(iteration: Array, found: Array) -> Array:
+        k = n - 1 - iteration
         rest = right[k] - sum(factors[k][:, None] * found, axis=0)
         return ufuncs.where(iota(n)[:, None] == k, rest / factors[k, k], found)
 
@@ -177,8 +177,8 @@ def _solved_vector(a: Array, b: Array) -> Array:
     upper, _ = _eliminated(concat([a, b[:, None]], axis=1))
     columns = upper[:, :n].T.copy()
 
-    def without_element(step: Array, now: Array) -> Array:
-        k = n - 1 - step
+    def without_element(iteration: Array, now: Array) -> Array:
+        k = n - 1 - iteration
         found = now[k] / columns[k, k]
         return ufuncs.where(iota(n) < k, now - columns[k] * found, ufuncs.where(iota(n) == k, found, now))
 

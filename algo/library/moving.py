@@ -45,7 +45,7 @@ def moveaxis(a: Any, source: Any, destination: Any, *, name: str | None = None) 
                [3, 6]])
     """
     array = array_of(a, "rd.moveaxis")
-    sources, targets = (_places(axes, array.ndim) for axes in (source, destination))
+    sources, targets = (_positions(axes, array.ndim) for axes in (source, destination))
     if len(sources) != len(targets):
         raise ShapeError(complaint(f"rd.moveaxis of {len(sources)} axes to {len(targets)} places"))
     order = [k for k in range(array.ndim) if k not in sources]
@@ -54,7 +54,7 @@ def moveaxis(a: Any, source: Any, destination: Any, *, name: str | None = None) 
     return transpose(array, order, name=name)
 
 
-def _places(axes: Any, rank: int) -> list[int]:
+def _positions(axes: Any, rank: int) -> list[int]:
     chosen = [normal_axis(k, rank) for k in (axes if is_sequence(axes) else (axes,))]
     if len(set(chosen)) != len(chosen):
         raise ShapeError(complaint(f"an axis is named twice in {axes}"))
@@ -145,7 +145,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1), *, name: str | None = None) ->
                [1, 4]])
     """
     array = array_of(m, "rd.rot90")
-    turned = _places(tuple(axes), array.ndim)
+    turned = _positions(tuple(axes), array.ndim)
     if len(turned) != 2:
         raise ShapeError(complaint(f"rd.rot90 turns in a plane of two axes, not {len(turned)}"))
     first, second = turned
@@ -178,8 +178,8 @@ def tile(A: Any, reps: Any, *, name: str | None = None) -> Array:
         if isinstance(number, int) and number == 1:
             continue
         sizes = array.shape
-        copies = expand_dims(array, axis)
-        array = broadcast_to(copies, (*sizes[:axis], number, *sizes[axis:]))
+        repeated = expand_dims(array, axis)
+        array = broadcast_to(repeated, (*sizes[:axis], number, *sizes[axis:]))
         array = reshape(array, (*sizes[:axis], sizes[axis] * number, *sizes[axis + 1 :]))
     return array if name is None else named(array, name)
 
@@ -242,8 +242,8 @@ def rollaxis(a: Any, axis: int, start: int = 0, *, name: str | None = None) -> A
                [3, 6]])
     """
     rank = structure(a).ndim
-    source, place = normal_axis(axis, rank), plain_int(start, "the place of an axis")
-    place += rank if place < 0 else 0
-    if not 0 <= place <= rank:
+    source, position = normal_axis(axis, rank), plain_int(start, "the place of an axis")
+    position += rank if position < 0 else 0
+    if not 0 <= position <= rank:
         raise ShapeError(complaint(f"rd.rollaxis to place {start} of {rank} axes"))
-    return moveaxis(a, source, place - (source < place), name=name)
+    return moveaxis(a, source, position - (source < position), name=name)

@@ -61,10 +61,10 @@ AT: dict[str, Place] = {  # indices of one element
 }
 
 
-def _closest(place: Any) -> Any:
-    """The smallest integer above `place`, or `place` itself where it is an odd integer."""
-    down = ufuncs.floor(place)
-    return ufuncs.where((place == down) & (down % 2.0 == 1.0), down, down + 1.0)
+def _closest(position: Any) -> Any:
+    """The smallest integer above `position`, or `position` itself where it is an odd integer."""
+    down = ufuncs.floor(position)
+    return ufuncs.where((position == down) & (down % 2.0 == 1.0), down, down + 1.0)
 
 
 @without_out
@@ -193,16 +193,16 @@ def _quantile(
         element = lambda i: row[ufuncs.clip(i, 0, last)]
         if method in AT:
             return after_check(_unless_nan(row, element(astype(AT[method](n, p), i64)), skips))
-        place = BETWEEN[method](n, p)
-        down = astype(ufuncs.floor(place), i64)
+        position = BETWEEN[method](n, p)
+        down = astype(ufuncs.floor(position), i64)
         low, high = element(down), element(down + 1)
-        share = place - ufuncs.floor(place)
+        share = position - ufuncs.floor(position)
         if method == "averaged_inverted_cdf":
             share = ufuncs.where(share == 0, 0.5, 1.0)
         share = astype(share, result)
-        step = astype(high - low, result)
+        difference = astype(high - low, result)
         low, high = astype(low, result), astype(high, result)
-        value = ufuncs.where(share >= 0.5, high - step * (1 - share), low + step * share)
+        value = ufuncs.where(share >= 0.5, high - difference * (1 - share), low + difference * share)
         return after_check(_unless_nan(row, value, skips))
 
     every = lambda row: elementwise(lambda p: at(row, p), [part])
@@ -245,8 +245,8 @@ def _number_in(row: Array, skips: bool) -> Any:
     return reductions.sum(ufuncs.logical_not(ufuncs.isnan(row)))
 
 
-def _at_least_zero(place: Any) -> Any:
-    return max(place, 0) if isinstance(place, int) else ufuncs.maximum(place, 0)
+def _at_least_zero(position: Any) -> Any:
+    return max(position, 0) if isinstance(position, int) else ufuncs.maximum(position, 0)
 
 
 def _unless_nan(row: Array, value: Array, skips: bool) -> Array:

@@ -30,7 +30,7 @@ def polyval(p: Any, x: Any, *, name: str | None = None) -> Array:
         >>> rd.algorithm(lambda x: rd.polyval([3, 0, 1], x)).interpret(np.array([0, 5]))
         array([ 1, 76])
     """
-    line, places = _line(p, "rd.polyval"), numbers_of(x, "rd.polyval")
+    line, points = _line(p, "rd.polyval"), numbers_of(x, "rd.polyval")
     count = line.shape[0]
 
     def at(v: Any) -> Any:
@@ -42,7 +42,7 @@ def polyval(p: Any, x: Any, *, name: str | None = None) -> Array:
         start = v * 0 + 0 * line.dtype(0)
         return loop(count, lambda k, value: value * v + line[k], start)
 
-    return elementwise(at, [places], name=name)
+    return elementwise(at, [points], name=name)
 
 
 def polyadd(a1: Any, a2: Any, *, name: str | None = None) -> Array:

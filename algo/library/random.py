@@ -321,22 +321,22 @@ def _without_replacement(key: Any, shape: Any, count: Any, weights: Array | None
 
 def _taken(value: Any, order: Any, axis: int, name: str | None) -> Any:
     """The slices of every array of a structure along `axis`, in the given order."""
-    places = (*(slice(None),) * axis, order)
-    taken = map_leaves(lambda leaf: leaf[places], value)
+    indices = (*(slice(None),) * axis, order)
+    taken = map_leaves(lambda leaf: leaf[indices], value)
     return taken if name is None else named(taken, name)
 
 
 class _Source:
     """The random words of one element of an array."""
 
-    __slots__ = ("generator", "key", "place")
+    __slots__ = ("generator", "key", "position")
 
-    def __init__(self, generator: Generator, key: Words, place: Any) -> None:
-        self.generator, self.key, self.place = generator, key, place
+    def __init__(self, generator: Generator, key: Words, position: Any) -> None:
+        self.generator, self.key, self.position = generator, key, position
 
     def words(self, width: int, count: int = 1) -> list[Any]:
         """The first `count` words of 32 or 64 bits of the element; every call returns the same words."""
-        drawn = draw(self.generator, self.key, self.place, count * width // 32)
+        drawn = draw(self.generator, self.key, self.position, count * width // 32)
         return list(drawn) if width == 32 else [joined(*pair) for pair in zip(drawn[::2], drawn[1::2], strict=True)]
 
     def word(self, dtype: DType) -> Any:
@@ -349,7 +349,7 @@ class _Source:
 
     def another(self) -> _Source:
         """The source of the same element under a key derived from this one."""
-        return _Source(self.generator, self.generator.block(self.key, np.uint64(_ANOTHER_TRY)), self.place)
+        return _Source(self.generator, self.generator.block(self.key, np.uint64(_ANOTHER_TRY)), self.position)
 
 
 def _unit(word: Any, dtype: DType) -> Any:
@@ -365,7 +365,7 @@ def _below(source: _Source, span: Any, width: DType, rejected: Any) -> Any:
         return high
 
     def again(state: Any) -> Any:
-        key = _Source(source.generator, state[:-2], source.place).another()
+        key = _Source(source.generator, state[:-2], source.position).another()
         return (*key.key, *_wide_product(key.words(width.bits)[0], span, width))
 
     limit = width.numpy.type(rejected) if isinstance(rejected, int) else rejected
@@ -393,11 +393,11 @@ def _filled(
     wide: list[Any] = [broadcast_to(value, sizes) if getattr(value, "ndim", 0) else value for value in given]
 
     def at(*indices: Any) -> Any:
-        place: Any = 0
+        position: Any = 0
         for size, k in zip(sizes, indices, strict=True):
-            place = place * size + k
+            position = position * size + k
         here = [value[indices] if getattr(value, "ndim", 0) else value for value in wide]
-        return element(_Source(generator, words, u64(place)), *here)
+        return element(_Source(generator, words, u64(position)), *here)
 
     if not sizes:
         value = at()

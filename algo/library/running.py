@@ -133,7 +133,7 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int = 1, name
         raise TraceError(complaint(f"rd.gradient takes a distance for each axis: {len(spacings)} for {len(axes)}"))
     if edge_order not in (1, 2):
         raise TraceError(complaint(f"the edge order of rd.gradient is 1 or 2, not {edge_order!r}"))
-    results = [_derivative(given, k, step, edge_order) for k, step in zip(axes, spacings, strict=True)]
+    results = [_derivative(given, k, spacing, edge_order) for k, spacing in zip(axes, spacings, strict=True)]
     if name is not None:
         results = [named(r, name if len(axes) == 1 else f"{name}_{k}") for r, k in zip(results, axes, strict=True)]
     return results[0] if len(results) == 1 else tuple(results)
@@ -147,11 +147,11 @@ def _derivative(f: Any, along: int, spacing: Any, edge_order: int) -> Any:
     given = _long_enough(leaves(f)[0].extents[along], along, edge_order, structure(spacing))
     weights = _weights(astype(given, f64) if given.ndim and not given.dtype.is_float else given, edge_order)
     own = make_axes(leaves(f)[0].extents)
-    places = [Array(axis.var, COUNTER) for axis in own]
-    i = places[along]
+    indices = [Array(axis.var, COUNTER) for axis in own]
+    i = indices[along]
 
     def at(k: Any) -> Any:
-        return gather(f, (*places[:along], k, *places[along + 1 :]), mode="clamp")
+        return gather(f, (*indices[:along], k, *indices[along + 1 :]), mode="clamp")
 
     with current().deeper():
         first, edge = i == 0, (i == 0) | (i == size - 1)

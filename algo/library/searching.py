@@ -77,7 +77,7 @@ def search_each(
     size: Any,
     goes_right: Callable[[Array, Array], Array],
     values: Array,
-    use: Callable[[Array, Array], Array] = lambda value, place: place,
+    use: Callable[[Array, Array], Array] = lambda value, position: position,
     name: str | None = None,
 ) -> Array:
     """Applies `use` to each value and its position: the first index in 0 … size whose element is not to the left of the value.
@@ -91,11 +91,11 @@ def search_each(
         return elementwise(lambda value: use(value, whole(value)), [values], name=name)
     last = count - 1  # -1, an index out of range, where there are no values: the block's first one is then any number
     first = lambda block: gather(values, ufuncs.minimum(block * BLOCK, last), mode=constant(0))
-    places = tabulate(count // BLOCK + 2, lambda block: whole(first(block)))
+    positions = tabulate(count // BLOCK + 2, lambda block: whole(first(block)))
 
     def find(value: Array, i: Array) -> Array:
         block = i // BLOCK
-        low, high = (ufuncs.clip(place, 0, size) for place in (places[block], places[block + 1]))
+        low, high = (ufuncs.clip(position, 0, size) for position in (positions[block], positions[block + 1]))
         ordered = (first(block) <= value) & (value <= first(block + 1)) & ((high - low) * NEAR <= size)
         within = ufuncs.where(ordered, low, 0), ufuncs.where(ordered, high, size)
         return use(value, search(read, size, lambda element: goes_right(element, value), within))
@@ -160,8 +160,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None)
 
     def find(value: Array, down: Array) -> Array:
         read = lambda i: edges[ufuncs.where(down, count - 1 - i, i)]
-        place = search(read, count, lambda element: left_of(element, value))
-        return ufuncs.where(down, count - place, place)
+        position = search(read, count, lambda element: left_of(element, value))
+        return ufuncs.where(down, count - position, position)
 
     return elementwise(find, [values, falls], name=name)
 
@@ -219,16 +219,16 @@ def interp(
         >>> rd.algorithm(lambda x: rd.interp(x, [1.0, 2.0, 3.0], [3.0, 2.0, 0.0])).interpret(np.array([0.0, 1.5, 2.5, 9.0]))
         array([3. , 2.5, 1. , 0. ])
     """
-    places, starts, values = (astype(real_of(v, "rd.interp"), f64) for v in (x, xp, fp))
+    points, starts, values = (astype(real_of(v, "rd.interp"), f64) for v in (x, xp, fp))
     line_of(starts, "`xp` of rd.interp")
     line_of(values, "`fp` of rd.interp")
     if period is not None:
-        starts, values, places, left, right = *_repeated(starts, values, places, period), None, None
+        starts, values, points, left, right = *_repeated(starts, values, points, period), None, None
     last = starts.shape[0] - 1
     before, after = (values[k] if given is None else astype(lift(given), f64) for given, k in ((left, 0), (right, -1)))
 
-    def at(p: Array, place: Array) -> Array:
-        i = ufuncs.clip(place - 1, 0, last)
+    def at(p: Array, position: Array) -> Array:
+        i = ufuncs.clip(position - 1, 0, last)
         j = ufuncs.minimum(i + 1, last)
         x0, x1, y0, y1 = starts[i], starts[j], values[i], values[j]
         slope = (y1 - y0) / (x1 - x0)
@@ -239,10 +239,10 @@ def interp(
         inside = ufuncs.where(p > starts[-1], after, ufuncs.where(p < starts[0], before, inside))
         return ufuncs.where(ufuncs.isnan(p) & (last > 0), p, inside)  # NaN in NumPy, too, but of one point
 
-    return search_each(lambda i: starts[i], starts.shape[0], ufuncs.less_equal, places, at, name)
+    return search_each(lambda i: starts[i], starts.shape[0], ufuncs.less_equal, points, at, name)
 
 
-def _repeated(starts: Array, values: Array, places: Array, period: Any) -> tuple[Array, Array, Array]:
+def _repeated(starts: Array, values: Array, points: Array, period: Any) -> tuple[Array, Array, Array]:
     """The points of one period in order, extended by the last one before and the first one after them; and the arguments modulo the
     period."""
     length = ufuncs.absolute(astype(lift(period), f64))
@@ -257,4 +257,4 @@ def _repeated(starts: Array, values: Array, places: Array, period: Any) -> tuple
 
         return tabulate(n + 2, point)
 
-    return extended(ordered, length), extended(along, f64(0)), places % length
+    return extended(ordered, length), extended(along, f64(0)), points % length

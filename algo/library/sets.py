@@ -113,14 +113,14 @@ def intersect1d(
         array([2, 3])
     """
     first, second = (flatten(numbers_of(a, "rd.intersect1d")) for a in (ar1, ar2))
-    values, places = unique(first, return_index=True)
+    values, positions = unique(first, return_index=True)
     held = isin(values, second)
     found = astype(values[held], _common(first, second))
     found = found if name is None else named(found, name)
     if not return_indices:
         return found
-    others, other_places = unique(second, return_index=True)
-    return found, places[held], other_places[isin(others, first)]
+    others, other_positions = unique(second, return_index=True)
+    return found, positions[held], other_positions[isin(others, first)]
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, name: str | None = None) -> Array:

@@ -89,13 +89,13 @@ def _size(line: Any) -> Any:
     return leaves(line)[0].shape[0]
 
 
-def _overlaps(x: Any, y: Any, first: Any, count: Any, place: Any, name: str | None) -> Any:
-    """The array, at index i, of the sums over j of `x[place(i + first, j)] * y[j]` where that index is within x."""
+def _overlaps(x: Any, y: Any, first: Any, count: Any, index_of: Any, name: str | None) -> Any:
+    """The array, at index i, of the sums over j of `x[index_of(i + first, j)] * y[j]` where that index is within x."""
     n = _size(x)
 
     def at(i: Any) -> Any:
         def term(j: Any) -> Any:
-            k = place(i + first, j)
+            k = index_of(i + first, j)
             inside = (k >= 0) & (k < n)
             left = map_leaves(lambda leaf: gather(leaf, k, mode=constant(0)), x)
             right = map_leaves(lambda leaf: leaf[j], y)

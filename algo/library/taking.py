@@ -44,8 +44,8 @@ def take(a: Any, indices: Any, axis: Axis = None, *, mode: str = "raise", name: 
     if axis is None:
         given, axis = flatten(given), 0
     along = normal_axis(axis, given.ndim)
-    places = _indices(indices)
-    return index_with(given, (*[slice(None)] * along, places), _MODES[mode], name)
+    positions = _indices(indices)
+    return index_with(given, (*[slice(None)] * along, positions), _MODES[mode], name)
 
 
 def _indices(value: Any) -> Any:
@@ -69,15 +69,15 @@ def take_along_axis(arr: Any, indices: Any, axis: Axis = -1, *, name: str | None
         array([[1, 2, 3],
                [4, 5, 6]])
     """
-    given, places = array_of(arr, "rd.take_along_axis"), array_of(indices, "the indices of rd.take_along_axis")
+    given, positions = array_of(arr, "rd.take_along_axis"), array_of(indices, "the indices of rd.take_along_axis")
     if axis is None:
         given, axis = flatten(given), 0
-        places = flatten(places)
-    if places.ndim != given.ndim:
-        raise ShapeError(complaint(f"indices of rank {places.ndim} for rd.take_along_axis of rank {given.ndim}"))
+        positions = flatten(positions)
+    if positions.ndim != given.ndim:
+        raise ShapeError(complaint(f"indices of rank {positions.ndim} for rd.take_along_axis of rank {given.ndim}"))
     along = normal_axis(axis, given.ndim)
     key: list[Any] = [reshape(iota(n), _along(k, n, given.ndim)) for k, n in enumerate(given.shape)]
-    key[along] = places
+    key[along] = positions
     return index_with(given, tuple(key), None, name)
 
 

@@ -131,8 +131,8 @@ def kaiser(M: Any, beta: Any, *, name: str | None = None) -> Array:
 def _window(size: Any, function: Callable[[Any], Any], name: str | None) -> Array:
     """The array of a function of x at `size` points from −1 to 1 in equal steps; for one element, at x = 0."""
     count = max(size, 0) if isinstance(size, int) else size
-    steps = max(count - 1, 1) if isinstance(count, int) else ufuncs.maximum(count - 1, 1)
-    return tabulate((count,), lambda i: function((2 * i + 1 - count) / steps), name=name)
+    intervals = max(count - 1, 1) if isinstance(count, int) else ufuncs.maximum(count - 1, 1)
+    return tabulate((count,), lambda i: function((2 * i + 1 - count) / intervals), name=name)
 
 
 def i0(x: Any, *, name: str | None = None) -> Array:

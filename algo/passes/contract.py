@@ -123,9 +123,9 @@ class Contraction:
         found = self._product(body, body_now)
         if found is None:
             return None
-        places = {axis.var: index.canonical(e) for axis, e in zip(now.axes, new.indices, strict=True)}
+        substitution = {axis.var: index.canonical(e) for axis, e in zip(now.axes, new.indices, strict=True)}
         memo: dict[Node, Node] = {}
-        moved = tuple(substitute_variables(factor, places, canonical_indices, memo) for factor in found)
+        moved = tuple(substitute_variables(factor, substitution, canonical_indices, memo) for factor in found)
         for before, after in memo.items():
             if before in self.sites:
                 self.sites.setdefault(after, self.sites[before])

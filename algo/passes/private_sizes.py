@@ -119,10 +119,12 @@ class _Rewriting:
             return load
         if not any(self.is_private(axis.extent) for axis in form.axes):
             return load
-        places = {axis.var: e for axis, e in zip(form.axes, load.indices, strict=True)}
-        if any(not isinstance(e, Var) and _makes_arrays(form.bodies[array.index], var) for var, e in places.items()):
+        substitution = {axis.var: e for axis, e in zip(form.axes, load.indices, strict=True)}
+        if any(
+            not isinstance(e, Var) and _makes_arrays(form.bodies[array.index], var) for var, e in substitution.items()
+        ):
             return load
-        return self._put(form.bodies[array.index], places)
+        return self._put(form.bodies[array.index], substitution)
 
     def _put(self, root: Any, values: dict[Any, Any]) -> Any:
         """`root` with variables replaced; sites are carried over."""
@@ -150,8 +152,8 @@ class _Rewriting:
         if identities_of(form) and not any(_reads_private_arrays(e) for e in (*form.values, extent)):
             ragged = Axis(axis.var, extent)
             return Item(with_fields(form, axes=(ragged,)), item.index)
-        steps = reduction_update(form, self.program.contract)
-        loop = Loop(extent, axis.var, form.left, form.neutral, steps)
+        updates = reduction_update(form, self.program.contract)
+        loop = Loop(extent, axis.var, form.left, form.neutral, updates)
         return Item(loop, item.index)
 
     def _over_kept(self, form: Reduce, axis: Axis) -> Reduce | Loop | None:
@@ -166,8 +168,8 @@ class _Rewriting:
             if isinstance(node, Load) and isinstance(node.array, Result) and node.array.form is chosen:
                 if node.indices[0] is not axis.var:
                     return None
-                places = {a.var: e for a, e in zip(chosen.axes, (var, *node.indices[1:]), strict=True)}
-                values[node] = self._put(chosen.values[node.array.index], places)
+                substitution = {a.var: e for a, e in zip(chosen.axes, (var, *node.indices[1:]), strict=True)}
+                values[node] = self._put(chosen.values[node.array.index], substitution)
         inside = tuple(self._replaced(value, values) for value in form.values)
         test = self._put(chosen.predicate, {chosen.axes[0].var: var})
         over = Axis(var, chosen.axes[0].extent)
@@ -185,8 +187,8 @@ class _Rewriting:
         # the index among the kept elements is an additional state
         state, start = (*form.left, axis.var), (*form.neutral, const(i64, 0))
         joined = tuple(self._put(e, dict(zip(form.right, inside, strict=True))) for e in form.combine)
-        steps = if_else(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)
-        return Loop(self._extent(over.extent), var, state, start, steps)
+        updates = if_else(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)
+        return Loop(self._extent(over.extent), var, state, start, updates)
 
     def _replaced(self, root: Any, values: dict[Any, Any]) -> Any:
         """`root` with nodes replaced; sites are carried over."""

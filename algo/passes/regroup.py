@@ -40,8 +40,8 @@ def regroup_outputs(program: Program) -> Program:
             made = _ungrouped(program, root.form, uses)  # type: ignore[arg-type]
             if made is not None:
                 axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in root.form.axes)  # type: ignore[union-attr]
-                places = _regrouped([axis.var for axis in axes], root.shape, made.shape)
-                view = Generate(axes, (Load(made, places, False),))
+                positions = _regrouped([axis.var for axis in axes], root.shape, made.shape)
+                view = Generate(axes, (Load(made, positions, False),))
                 memo |= {root.form: made.form, root: Result(view, 0)}
                 views[view] = VIEW
     if not views:
@@ -70,12 +70,12 @@ def _ungrouped(program: Program, form: Generate, uses: Counter[Result]) -> Resul
     while found := next(_regroupings(axes, body, program), None):
         first, end, dims, indices = found
         parts = tuple(Axis(fresh("_"), n) for n in dims)
-        places = [part.var for part in parts]
-        whole = _regrouped(places, dims, [axis.extent for axis in axes[first:end]])
+        positions = [part.var for part in parts]
+        whole = _regrouped(positions, dims, [axis.extent for axis in axes[first:end]])
         values = {axis.var: e for axis, e in zip(axes[first:end], whole, strict=True)}
-        body = substitute(body, {**values, **dict(zip(indices, places, strict=True))})
+        body = substitute(body, {**values, **dict(zip(indices, positions, strict=True))})
         divided = (e for e in scalar_nodes(body) if isinstance(e, Op) and e.name in DIVISIONS)
-        if any(not free_variables(e).isdisjoint(places) for e in divided):
+        if any(not free_variables(e).isdisjoint(positions) for e in divided):
             return None
         axes = (*axes[:first], *parts, *axes[end:])
     if axes is form.axes:
@@ -102,7 +102,7 @@ def _regroupings(
         dims = [(n, e) for n, e in zip(load.array.shape, load.indices, strict=True) if index.constant_value(n) != 1]
         runs = [(k, k + 1) for k in range(len(axes))] + [(0, len(axes))] * (len(axes) > 1)
         for first, end in runs:
-            places, extents = [axis.var for axis in axes[first:end]], [axis.extent for axis in axes[first:end]]
+            positions, extents = [axis.var for axis in axes[first:end]], [axis.extent for axis in axes[first:end]]
             for low in range(len(dims) - 1):
                 for high in range(low + 2, len(dims) + 1):
                     sizes, indices = zip(*dims[low:high], strict=True)
@@ -110,7 +110,7 @@ def _regroupings(
                     if (
                         (counts[0] is counts[1] or counts in equal or counts[::-1] in equal)
                         and len(sizes) > len(extents)
-                        and indices == _regrouped(places, extents, sizes)
+                        and indices == _regrouped(positions, extents, sizes)
                     ):
                         yield first, end, sizes, indices
         nodes = set(scalar_nodes(*load.indices))
@@ -122,10 +122,10 @@ def _regroupings(
                     yield k, k + 1, (index.as_index(whole // part), d), parts
 
 
-def _regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
+def _regrouped(positions: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
     from raido.algo.language.moves import regrouped
 
-    return regrouped(places, new, old)
+    return regrouped(positions, new, old)
 
 
 def _count(extents: Sequence[Expr]) -> Expr:

@@ -158,9 +158,9 @@ def _computed(node: Node) -> Node:
     if isinstance(node, Load) and isinstance(node.array, Constant):
         contents = np.asarray(node.array.data.array)
         alike = contents.size > 0 and (contents == contents.flat[0]).all()
-        places = [int(i.bits) for i in node.indices if isinstance(i, Const)]
-        if alike or len(places) == len(node.indices):
-            return const(node.dtype, contents.flat[0] if alike else contents[tuple(places)])
+        indices = [int(i.bits) for i in node.indices if isinstance(i, Const)]
+        if alike or len(indices) == len(node.indices):
+            return const(node.dtype, contents.flat[0] if alike else contents[tuple(indices)])
     if isinstance(node, Op) and all(isinstance(a, Const) for a in node.args) and not _divides_by_zero(node):
         value = evaluate(node.name, node.dtype, [np.asarray(a.value, a.dtype.numpy) for a in node.args])  # type: ignore[union-attr]
         return const(node.dtype, value[()])

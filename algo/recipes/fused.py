@@ -93,8 +93,8 @@ def _fma_by_exponents(x: Value, y: Value, z: Value) -> Value:
     rest = _add_to_odd(rest, middle)
     normal = head + rest
     # Below the normal range the last place is 2**-1074: adding this constant rounds there, once.
-    place = _between(-1000, -1022 - exponent, 1000)
-    anchor = with_sign_of(two_to(place, f64), normal)
+    scale = _between(-1000, -1022 - exponent, 1000)
+    anchor = with_sign_of(two_to(scale, f64), normal)
     rounded, lost = _sum(anchor, head)
     subnormal = (rounded + _add_to_odd(lost, rest)) - anchor
     value = where(_take_apart(normal)[1] + exponent < -1021, subnormal, normal)

@@ -18,15 +18,15 @@ def wrap_index(index: Value, size: Value) -> Value:
 def mirror_index(index: Value, size: Value) -> Value:
     """The index reflected at the centres of the border elements: c b | a b c | b a."""
     period = _maximum((size - 1).shift_left(1), size.lift(1))
-    place = _modulo(index, period)
-    return where(size > 1, _minimum(place, period - place), 0)
+    offset = _modulo(index, period)
+    return where(size > 1, _minimum(offset, period - offset), 0)
 
 
 def symmetric_index(index: Value, size: Value) -> Value:
     """The index reflected at the borders: b a | a b c | c b."""
     period = size.shift_left(1)
-    place = _modulo(index, period)
-    return _minimum(place, period - 1 - place)
+    offset = _modulo(index, period)
+    return _minimum(offset, period - 1 - offset)
 
 
 def _minimum(a: Value, b: Value) -> Value:

@@ -172,12 +172,12 @@ def _window(start: Value, count: int, table: int) -> list[Value]:
     """`count` consecutive words of the digits 0·2/π from word start // 64 on, by a tree of selects."""
     words: list[Value] = [start.lift(w) for w in (0, *TWO_OVER_PI_WORDS)[:table]]
     index = start >> 6
-    step = 1 << (table - count).bit_length()
-    while step > 1:
-        step >>= 1
-        take = (index & step).differs(0)
-        keep = min(len(words), count + step - 1)
-        words = [where(take, words[min(j + step, len(words) - 1)], words[j]) for j in range(keep)]
+    shift = 1 << (table - count).bit_length()
+    while shift > 1:
+        shift >>= 1
+        take = (index & shift).differs(0)
+        keep = min(len(words), count + shift - 1)
+        words = [where(take, words[min(j + shift, len(words) - 1)], words[j]) for j in range(keep)]
     return words
 
 

@@ -441,7 +441,7 @@ def _output(value: Array) -> Node:
         return new_form((), (node,), "elementwise")[0]
     if isinstance(node, Result):
         return node
-    return moved(value.extents, lambda *places: load(node, places)).node
+    return moved(value.extents, lambda *indices: load(node, indices)).node
 
 
 def _check_result(declared: Type, value: Any, name: str) -> None:

@@ -93,17 +93,17 @@ def parameter_names(takes: Takes) -> list[str]:
 
 
 def _parameter_name(takes: Takes, tree: Tree) -> str:
-    steps = ""
+    suffix = ""
     while not isinstance(tree, int):
         ((kind, body),) = tree.items()
         if kind == "size":
-            return str(body).removesuffix(steps)
+            return str(body).removesuffix(suffix)
         fields = range(len(body)) if kind == "tuple" else body if kind == "record" else body["fields"]
         first = next(iter(fields), None)
         if first is None:
             return ""
-        steps, tree = f"{steps}_{first}", branches(kind, body)[0]
-    return takes.inputs[tree].name.removesuffix(steps)
+        suffix, tree = f"{suffix}_{first}", branches(kind, body)[0]
+    return takes.inputs[tree].name.removesuffix(suffix)
 
 
 class Placed(Protocol):

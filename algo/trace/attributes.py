@@ -54,12 +54,12 @@ class NearAttributes:
                 name, [own for own in dir(type(self)) if not own.startswith("_") and own not in self._internal]
             )
             forms = [*filter(None, [self._meant(name)]), *(f".{own}" for own in near)]
-            place = None if self._site is None else user_site()
-            site = {} if self._site is None else {self._site: str(place)}
+            location = None if self._site is None else user_site()
+            site = {} if self._site is None else {self._site: str(location)}
             called = (
                 self._display_name
-                if place is None or self._site != "algorithm"
-                else _called(name, place.text, self._display_name)
+                if location is None or self._site != "algorithm"
+                else _called(name, location.text, self._display_name)
             )
             raise UnknownAttribute(
                 explain(f"{called}.{name}: there is no such attribute", **site, **{"try": ", ".join(forms) or None})

@@ -285,15 +285,15 @@ def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
     for array in arrays:
         lower = f" (rank {array.ndim})" if array.ndim < rank else ""
         for axis, extent in enumerate(array.extents):
-            place = rank - array.ndim + axis
+            along = rank - array.ndim + axis
             if index.constant_value(extent) == 1:
                 continue
-            known = source[place]
+            known = source[along]
             if known is None:
-                shape[place], source[place] = extent, (array, axis, lower)
+                shape[along], source[along] = extent, (array, axis, lower)
             else:
-                shape[place] = joined_size(
-                    shape[place],
+                shape[along] = joined_size(
+                    shape[along],
                     extent,
                     owner(known[0], known[1], f"one operand of {what}") + known[2],
                     owner(array, axis, f"another operand of {what}") + lower,
@@ -306,11 +306,11 @@ def broadcast_element(array: Array, variables: Sequence[Expr]) -> Array:
     """Returns the element of a broadcast array at the given indices."""
     if array.ndim == 0:
         return array
-    places = variables[len(variables) - array.ndim :]
+    indices = variables[len(variables) - array.ndim :]
     zero = index.as_index(0)
     chosen = tuple(
-        zero if index.constant_value(extent) == 1 else place
-        for place, extent in zip(places, array.extents, strict=True)
+        zero if index.constant_value(extent) == 1 else position
+        for position, extent in zip(indices, array.extents, strict=True)
     )
     return element(array, chosen)
 

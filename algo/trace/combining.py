@@ -199,10 +199,10 @@ def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[E
             )
         node: Expr
         if leaf.ndim:
-            places = tuple(axis.var for axis in rows[len(rows) - leaf.ndim :])
+            indices = tuple(axis.var for axis in rows[len(rows) - leaf.ndim :])
             zero = index.as_index(0)
             ones = [index.constant_value(extent) == 1 for extent in leaf.extents]
-            node = load(leaf.node, tuple(zero if one else v for one, v in zip(ones, places, strict=True)))
+            node = load(leaf.node, tuple(zero if one else v for one, v in zip(ones, indices, strict=True)))
         else:
             node = leaf.node
         start.append(cast(Array(node, leaf.weak), like.dtype))
@@ -230,12 +230,12 @@ def _pointwise_rows(
             arrays.append(Array(parameter, weak))
         sides.append(unflatten(inner, arrays))
     combined = call(op, *sides)
-    places = tuple(axis.var for axis in rows)
+    indices = tuple(axis.var for axis in rows)
 
     def at_element(leaf: Array) -> Array:
         lifted = lift(leaf)
-        node = lifted.node if is_scalar(lifted) else pull(lifted.node, places)
-        node = transform(node, lambda n: _stand_in(n, stand_ins, places))
+        node = lifted.node if is_scalar(lifted) else pull(lifted.node, indices)
+        node = transform(node, lambda n: _stand_in(n, stand_ins, indices))
         if any(n in stand_ins for n in topological(node)):
             raise RowsMixed(
                 complaint(
@@ -249,12 +249,12 @@ def _pointwise_rows(
     return map_leaves(at_element, combined)
 
 
-def _stand_in(node: Any, stand_ins: dict[Any, Var], places: tuple[Expr, ...]) -> Any:
+def _stand_in(node: Any, stand_ins: dict[Any, Var], indices: tuple[Expr, ...]) -> Any:
     if not isinstance(node, Load) or node.array not in stand_ins:
         return node
     # Along an extent of 1 a broadcast reads index 0, whatever the place.
-    sides = zip(node.indices, places, node.array.shape, strict=True)
-    alone = all(e is place or index.constant_value(extent) == 1 for e, place, extent in sides)
+    sides = zip(node.indices, indices, node.array.shape, strict=True)
+    alone = all(e is position or index.constant_value(extent) == 1 for e, position, extent in sides)
     return stand_ins[node.array] if alone else node
 
 
@@ -275,8 +275,8 @@ def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
         return (*node.indices, body(node)) if is_written_out(node) else scalars_below(node)
 
     def written_out(load: Any) -> Expr:
-        places = {axis.var: memo[e] for axis, e in zip(load.array.form.axes, load.indices, strict=True)}
-        return trace.substitute(memo[body(load)], places)
+        substitution = {axis.var: memo[e] for axis, e in zip(load.array.form.axes, load.indices, strict=True)}
+        return trace.substitute(memo[body(load)], substitution)
 
     element = Load(array, indices, False)
     memo: dict[Any, Any] = {}

@@ -208,8 +208,8 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 def canonical_indices(node: Node) -> Node:
     """Returns a load or boundary operation with its index expressions in canonical form, after variables have been replaced."""
     if isinstance(node, Load):
-        places = tuple(index.canonical(e) for e in node.indices)
-        return Load(node.array, places, node.checked)
+        indices = tuple(index.canonical(e) for e in node.indices)
+        return Load(node.array, indices, node.checked)
     if isinstance(node, Op) and node.name in index.BOUNDARY_OPS:
         return Op(node.name, node.dtype, tuple(index.canonical(e) for e in node.args))
     return node
@@ -226,8 +226,8 @@ def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr
             break
         if checked and not _keeps_range(form, body):
             break
-        places = dict(zip((axis.var for axis in form.axes), indices, strict=True))
-        indices = tuple(index.canonical(trace.substitute(e, places)) for e in body.indices)
+        substitution = dict(zip((axis.var for axis in form.axes), indices, strict=True))
+        indices = tuple(index.canonical(trace.substitute(e, substitution)) for e in body.indices)
         array, site = body.array, trace.sites.get(body, site)
         checked = checked or body.checked
     result = Load(array, indices, checked)
@@ -257,11 +257,11 @@ def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
         return element
     if element.checked:
         return Load(array, indices, False)
-    places = [  # bounds of an index clamped to an array do not hold for an empty array
+    coordinates = [  # bounds of an index clamped to an array do not hold for an empty array
         Op("clamp_index", i64, (e, extent)) if _brought_in(e) else e
         for e, extent in zip(element.indices, element.array.shape, strict=True)
     ]
-    return Load(element.array, tuple(places), False)
+    return Load(element.array, tuple(coordinates), False)
 
 
 def _brought_in(e: Expr) -> bool:

@@ -47,37 +47,37 @@ def foreign_ufunc_complaint(ufunc: Any) -> str | None:
 
 def failure_of_library(error: Exception) -> TraceError | None:
     """Returns the replacement for an error that a library over NumPy raised on a traced value; None for other errors."""
-    steps, link = [], error.__traceback__
+    links, link = [], error.__traceback__
     while link is not None:
-        steps.append(link)
+        links.append(link)
         link = link.tb_next
-    called = max((k for k, step in enumerate(steps) if not is_passed(step.tb_frame)), default=len(steps))
-    inner = [step.tb_frame for step in steps[called + 1 :]]
+    called = max((k for k, each in enumerate(links) if not is_passed(each.tb_frame)), default=len(links))
+    inner = [each.tb_frame for each in links[called + 1 :]]
     module = next(filter(None, map(public_module, inner)), None)
     if module is None or not any(isinstance(value, Array) for frame in inner for value in frame.f_locals.values()):
         return None
-    site = site_in(steps[called].tb_frame, steps[called].tb_lineno)
+    site = site_in(links[called].tb_frame, links[called].tb_lineno)
     return TraceError(_complaint(module, _name_in(site.text, module), site))
 
 
 def failure_of_python(error: Exception) -> TraceError | None:
     """Returns the replacement for an error by which Python, or NumPy's own code, refused a traced value, or for an endless recursion of a
     user's function; None for other errors."""
-    steps, link = [], error.__traceback__
+    links, link = [], error.__traceback__
     while link is not None:
-        steps.append(link)
+        links.append(link)
         link = link.tb_next
     users = [
         s
-        for s in steps
+        for s in links
         if not is_passed(s.tb_frame) and not s.tb_frame.f_globals.get("__name__", "").startswith("numpy")
     ]
     if not users:
         return None
     site = site_in(users[-1].tb_frame, users[-1].tb_lineno)
     if isinstance(error, RecursionError):
-        code, count = Counter(step.tb_frame.f_code for step in users).most_common(1)[0]
-        if 10 * len(users) < len(steps) and count < _DEEP:
+        code, count = Counter(each.tb_frame.f_code for each in users).most_common(1)[0]
+        if 10 * len(users) < len(links) and count < _DEEP:
             return None
         return EndlessCall(endless_call(code.co_name, site))
     text = str(error)

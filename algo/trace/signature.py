@@ -246,7 +246,7 @@ def takes_of(function: str, types: Sequence[Type], names: Sequence[str]) -> Take
             return {"size": name}
         if isinstance(declared, tuple):
             own = names_of(declared)
-            trees = [expect(part, f"{name}_{step}") for step, part in zip(own, declared, strict=True)]
+            trees = [expect(part, f"{name}_{label}") for label, part in zip(own, declared, strict=True)]
             return {"record": dict(zip(own, trees, strict=True))} if isinstance(declared, Record) else {"tuple": trees}
         is_complex = isinstance(declared, ComplexArrayType)
         dtype = f"complex{2 * declared.dtype.bits}" if is_complex else declared.dtype.numpy_name
@@ -283,8 +283,8 @@ def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]
 
     def visit(declared: Type, name: str) -> None:
         if isinstance(declared, tuple):
-            for step, part in zip(names_of(declared), declared, strict=True):
-                visit(part, f"{name}_{step}")
+            for label, part in zip(names_of(declared), declared, strict=True):
+                visit(part, f"{name}_{label}")
         elif isinstance(declared, SizeType):
             found[SizeVar(name)] = None
         else:

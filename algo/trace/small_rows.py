@@ -34,7 +34,7 @@ def small_shape(extents: Sequence[Expr]) -> tuple[int, ...] | None:
     return shape if len(shape) == len(known) and 0 < math.prod(shape) <= MOST else None
 
 
-def places_of(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def indices_of(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Yields every index of the shape, row-major."""
     return itertools.product(*map(range, shape))
 
@@ -48,15 +48,15 @@ def row_of(scalars: Sequence[Expr], shape: tuple[int, ...]) -> Array:
     return Array(new_form(axes, (body,), "move")[0])
 
 
-def choose(scalars: Sequence[Expr], shape: tuple[int, ...], places: Sequence[Expr]) -> Expr:
-    """Returns the selection among scalars, row-major in that shape, of the one at the index `places`."""
+def choose(scalars: Sequence[Expr], shape: tuple[int, ...], indices: Sequence[Expr]) -> Expr:
+    """Returns the selection among scalars, row-major in that shape, of the one at the index `indices`."""
     if not shape:
         return scalars[0]
     size = len(scalars) // shape[0]
-    parts = [choose(scalars[k * size : (k + 1) * size], shape[1:], places[1:]) for k in range(shape[0])]
+    parts = [choose(scalars[k * size : (k + 1) * size], shape[1:], indices[1:]) for k in range(shape[0])]
     result = parts[-1]
     for k in reversed(range(len(parts) - 1)):
-        below = Op("lt", bool_, (places[0], index.as_index(k + 1)))
+        below = Op("lt", bool_, (indices[0], index.as_index(k + 1)))
         result = Op("select", result.dtype, (below, parts[k], result))
     return result
 
@@ -65,7 +65,9 @@ def scalars_of(value: Array, shape: tuple[int, ...]) -> list[Expr]:
     """Returns the elements of an array of that shape, row-major; a scalar is repeated for all of them."""
     if is_scalar(value):
         return [value.node] * math.prod(shape)
-    return [_rewritten(pull(value.node, tuple(index.as_index(k) for k in place)), {}) for place in places_of(shape)]
+    return [
+        _rewritten(pull(value.node, tuple(index.as_index(k) for k in position)), {}) for position in indices_of(shape)
+    ]
 
 
 def with_values(roots: Iterable[Expr], values: Mapping[Any, Node]) -> tuple[Any, ...]:
@@ -128,8 +130,8 @@ def _written_out(item: Item) -> Node:
     if shape is None:
         return item
     state: tuple[Expr, ...] = form.neutral
-    for place in places_of(shape):
-        here: dict[Any, Node] = {axis.var: index.as_index(k) for axis, k in zip(form.axes, place, strict=True)}
+    for position in indices_of(shape):
+        here: dict[Any, Node] = {axis.var: index.as_index(k) for axis, k in zip(form.axes, position, strict=True)}
         values = tuple(_rewritten(e, here) for e in form.values)
         operands: dict[Any, Node] = dict(zip((*form.left, *form.right), (*state, *values), strict=True))
         state = tuple(_rewritten(e, operands) for e in form.combine)

@@ -57,11 +57,11 @@ class _Search:
 
     def loop(self, s: For) -> None:
         low, high = self.reads(s.low), self.reads(s.high)
-        places: dict[Buffer, set[tuple[NestExpr, ...]]] = {}
+        indices: dict[Buffer, set[tuple[NestExpr, ...]]] = {}
         for read in (*low, *high):
-            places.setdefault(read.buffer, set()).add(read.indices)
+            indices.setdefault(read.buffer, set()).add(read.indices)
         indexed: list[tuple[Buffer, int]] | None = None
-        for buffer, where in places.items():
+        for buffer, where in indices.items():
             borders = len(where) > 1
             if not borders and low:
                 continue

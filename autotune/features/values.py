@@ -112,12 +112,12 @@ class Values:
         if buffer.scope == "register":
             return
         forms = tuple(map(self.forms.of, indices))
-        place = 0
+        index_mask = 0
         for form in forms:
-            place |= form.mask
+            index_mask |= form.mask
         loop, weight = (self.stack[-1], self.weights[-1]) if stored else self._home(mask)
         weight *= chance
-        kind, units = self._access_kind(buffer, forms, mask | place)
+        kind, units = self._access_kind(buffer, forms, mask | index_mask)
         machine, size = self.machine, buffer.dtype.itemsize
         interleave = self.vector.interleave if self.vector is not None and kind > UNIFORM else 1
         lanes = self.vector.lanes if self.vector is not None else 1
@@ -155,10 +155,10 @@ class Values:
         """Records a dependence chain: an update that waits for the previous one, along every loop that its index does not depend on."""
         if latency is None:
             return
-        place = 0
+        index_mask = 0
         for index in indices:
-            place |= self.forms.of(index).mask
+            index_mask |= self.forms.of(index).mask
         key = (buffer, *indices)
         for loop in self.stack[self.allocated_in.get(buffer, 1) :]:
-            if not loop.bit & place:
+            if not loop.bit & index_mask:
                 loop.chains[key] = loop.chains.get(key, 0.0) + latency

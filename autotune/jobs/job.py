@@ -284,7 +284,7 @@ class Job:
 
     def _known_schedules(self) -> list[str]:
         """The best schedules of other jobs; none if the space is restricted."""
-        if self.space.schedule.steps:
+        if self.space.schedule.directives:
             return []
         records = self.database.records(program=self.space.schedule.fingerprint, target=str(self.task.target))
         return known_schedules(records, str(self._settings.get("machine", "")), self.task.inputs.sizes)

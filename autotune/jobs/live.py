@@ -90,8 +90,8 @@ def sparkline(values: list[float]) -> str:
     """Numbers as a row of bars, from 0 to the largest; the last of each group where there are more than `_WIDTH`."""
     if not values:
         return ""
-    step = max(1, -(-len(values) // _WIDTH))
-    shown = values[::-1][::step][::-1]
+    stride = max(1, -(-len(values) // _WIDTH))
+    shown = values[::-1][::stride][::-1]
     top = max(shown) or 1.0
     return "".join(_BARS[min(7, int(8 * value / top))] for value in shown)
 

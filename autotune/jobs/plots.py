@@ -14,7 +14,7 @@ from raido.algo.errors import ArgumentError, TuningError
 from raido.autotune.jobs.live import best_so_far, predicted_and_measured
 from raido.autotune.jobs.tuning import Tuning, spearman
 from raido.schedule.schedule import Schedule
-from raido.schedule.text.steps import statements
+from raido.schedule.text.serialise import statements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,8 +75,8 @@ def draw_progress(axes: Any, tuning: Tuning) -> None:
     default = next(record for record in tuning.history if not record.number)
     good = [(record.number, record.best * 1e3) for record in trials if record.best is not None]
     axes.plot(*_columns(good), "o", color=_GREY, markersize=3, label="a trial", zorder=2)
-    steps = [value * 1e3 for value in best_so_far([default, *trials])]
-    axes.step(range(len(steps)), steps, where="post", color=_BLUE, linewidth=1.8, label="the best so far", zorder=3)
+    points = [value * 1e3 for value in best_so_far([default, *trials])]
+    axes.step(range(len(points)), points, where="post", color=_BLUE, linewidth=1.8, label="the best so far", zorder=3)
     base = (default.best or 0) * 1e3
     axes.axhline(base, color=_INK, linewidth=1, linestyle=(0, (5, 3)), label="the default schedule", zorder=1)
     failed = [record.number for record in trials if record.failure is not None]
@@ -136,11 +136,11 @@ def draw_difference(axes: Any, tuning: Tuning) -> None:
 
 def schedule_lines(schedule: Schedule, other: Schedule) -> list[tuple[bool, str]]:
     """Directives of a schedule, by stage in execution order, each with whether the other schedule lacks it."""
-    theirs = set(other.steps)
+    theirs = set(other.directives)
     by_stage: dict[str, list[tuple[bool, str]]] = {}
-    for step in schedule.steps:
-        text = " ".join(statements("s", (step,)))
-        by_stage.setdefault(step.stage, []).append((step not in theirs, text))
+    for directive in schedule.directives:
+        text = " ".join(statements("s", (directive,)))
+        by_stage.setdefault(directive.stage, []).append((directive not in theirs, text))
     order = {name: number for number, name in enumerate(schedule.stages)}
     return [line for name in sorted(by_stage, key=lambda each: order.get(each, -1)) for line in by_stage[name]]
 
@@ -181,7 +181,7 @@ def _matplotlib() -> Any:
 
 
 def _rows(tuning: Tuning) -> int:
-    return max(4, min(_MOST_LINES, 1 + max(len(tuning.default.steps), len(tuning.tuned.steps))))
+    return max(4, min(_MOST_LINES, 1 + max(len(tuning.default.directives), len(tuning.tuned.directives))))
 
 
 def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -17,10 +17,10 @@ MOST = 3
 def known_schedules(records: Iterable[Record], machine: str, sizes: Mapping[str, int]) -> list[str]:
     """The best schedule for each combination of sizes, nearest sizes first, as JSON; records of this machine take precedence."""
     measured = [record for record in records if record.best is not None]
-    places = {tuple(sorted(record.sizes.items())): record.sizes for record in measured}
+    sizes_of = {tuple(sorted(record.sizes.items())): record.sizes for record in measured}
     found: dict[str, str] = {}
-    for place in sorted(places.values(), key=lambda each: (distance(each, sizes), sorted(each.items()))):
-        choice = best_record([record for record in measured if record.sizes == place], machine, place)
+    for own_sizes in sorted(sizes_of.values(), key=lambda each: (distance(each, sizes), sorted(each.items()))):
+        choice = best_record([record for record in measured if record.sizes == own_sizes], machine, own_sizes)
         if choice is not None:
             found.setdefault(choice.record.key, choice.record.schedule)
     return list(found.values())[:MOST]

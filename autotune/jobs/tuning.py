@@ -16,10 +16,10 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.autotune.measure.measurement import IN_WORDS
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
+from raido.schedule.recorded import Directive
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
-from raido.schedule.steps import Step
 from raido.schedule.text.diff import Difference
 from raido.targets.target import Target
 
@@ -56,10 +56,10 @@ class Tuning(NearAttributes):
         tests = [
             f"{size.name} == {self.sizes[size.name]}" for size in self.graph.program.sizes if size.name in self.sizes
         ]
-        if not tests or any(step.branches_program for step in self.tuned.steps):
+        if not tests or any(directive.branches_program for directive in self.tuned.directives):
             return self.tuned
         return Schedule(
-            self.graph, (Step("", "when", (), ((" and ".join(tests), self.tuned.steps),)),), self.tuned.target
+            self.graph, (Directive("", "when", (), ((" and ".join(tests), self.tuned.directives),)),), self.tuned.target
         )
 
     @cached_property

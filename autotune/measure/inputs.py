@@ -102,17 +102,17 @@ def made_inputs(
     specs: Sequence[Mapping[str, Any]], blobs: Sequence[bytearray], places: Sequence[int]
 ) -> list[np.ndarray]:
     """The arrays of these descriptions."""
-    given = [_placed(blob, place) for blob, place in zip(blobs, places, strict=True)]
+    given = [_placed(blob, offset) for blob, offset in zip(blobs, places, strict=True)]
     return [
         given[spec["given"]].view(numpy_dtype(spec["dtype"])).reshape(spec["shape"]) if "given" in spec else _make(spec)
         for spec in specs
     ]
 
 
-def _placed(data: bytearray, place: int) -> np.ndarray:
+def _placed(data: bytearray, offset: int) -> np.ndarray:
     """A copy of bytes in NumPy's memory, on large pages if possible, at the same offset from the start of a page as in calls."""
     room = np.empty(len(data) + PAGE, np.uint8)
-    start = (place - room.ctypes.data) % PAGE
+    start = (offset - room.ctypes.data) % PAGE
     room[start : start + len(data)] = np.frombuffer(data, np.uint8)
     return room[start : start + len(data)]
 

@@ -47,8 +47,8 @@ def _opened() -> int:
 
 def _locked(descriptor: int, name: str) -> bool:
     """Tries to lock the byte for a name, a 60-bit hash, so that collisions are negligible."""
-    place = int(hashlib.sha256(f"{_running_machine()} {name}".encode()).hexdigest()[:15], 16)
-    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)  # struct flock
+    offset = int(hashlib.sha256(f"{_running_machine()} {name}".encode()).hexdigest()[:15], 16)
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)  # struct flock
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)  # of this opening of the file: threads exclude each other too
     except (BlockingIOError, PermissionError):

@@ -34,10 +34,10 @@ def best_record(
         return None
     here = [record for record in good if record.machine == machine]
     pool = here or good
-    place = ""
+    machine_note = ""
     if not here:
         model, threads = (good[-1].host.get(name) for name in ("model", "cores"))
-        place = f", on another machine ({model or good[-1].machine}{f', {threads} threads' if threads else ''})"
+        machine_note = f", on another machine ({model or good[-1].machine}{f', {threads} threads' if threads else ''})"
         pool = [record for record in good if record.machine == good[-1].machine]
     nearest = _nearest(pool, sizes)
     pool = [record for record in pool if record.sizes == nearest]
@@ -49,7 +49,7 @@ def best_record(
     else:
         where = f"measured as compiled for the nearest sizes ({measured})"
     record, how = _fastest(pool, references)
-    return Choice(record, f"{how}, {where}{place}")
+    return Choice(record, f"{how}, {where}{machine_note}")
 
 
 def size_text(sizes: Mapping[str, int]) -> str:

@@ -38,8 +38,8 @@ CREATE TABLE jobs (id TEXT PRIMARY KEY, settings TEXT NOT NULL, spent REAL NOT N
 
 _LIMIT_LENGTH = 0  # sqlite3.SQLITE_LIMIT_LENGTH
 _LONGEST = 64 << 20  # bytes of a value: a schedule has some thousands
-_STEPS = 1_000_000  # of SQLite's machine, some milliseconds, between two looks at how many there have been
-_STEPS_OF_A_BYTE = 10  # a row has at least 128 bytes, and reading and sorting one takes some hundred steps
+_INSTRUCTIONS = 1_000_000  # of SQLite's machine, some milliseconds, between two looks at how many there have been
+_INSTRUCTIONS_OF_A_BYTE = 10  # a row has at least 128 bytes, and reading and sorting one takes some hundred steps
 
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second: of sqlite3 itself, where its message quotes a damaged name
@@ -76,7 +76,7 @@ class Database:
         there = os.path.lexists(self.path)
         self._reading = not create
         self._columns = list(COLUMNS)
-        self._steps = 0
+        self._instructions = 0
         if self._reading and not there:
             raise TuningError(f"there is no database {self.path}")
         if there and not self.path.is_file():
@@ -146,7 +146,7 @@ class Database:
         connection.execute("PRAGMA cell_size_check = ON")
         if self._reading:
             connection.execute("PRAGMA query_only = ON")
-            connection.set_progress_handler(self._count_steps, _STEPS)
+            connection.set_progress_handler(self._count_instructions, _INSTRUCTIONS)
         bound_values(connection)
         return connection
 
@@ -172,12 +172,12 @@ class Database:
             return sqlite3.connect(uri + "?mode=ro&immutable=1", uri=True, isolation_level=None)
         return connection
 
-    def _count_steps(self) -> int:
+    def _count_instructions(self) -> int:
         """Ends a query with more steps than all rows of a file of this size could need: its pages then form a cycle."""
-        self._steps += _STEPS
+        self._instructions += _INSTRUCTIONS
         waiting = self._beside("-wal")
         size = self.path.stat().st_size + (waiting.stat().st_size if waiting.exists() else 0)
-        return self._steps > _STEPS + _STEPS_OF_A_BYTE * size
+        return self._instructions > _INSTRUCTIONS + _INSTRUCTIONS_OF_A_BYTE * size
 
     def _beside(self, ending: str) -> Path:
         return self.path.with_name(self.path.name + ending)
@@ -247,7 +247,7 @@ class Database:
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
-        self._steps = 0
+        self._instructions = 0
         try:
             yield
         except TuningError as error:  # a row that holds no measurement

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raido.autotune.space import loops, memory, places, threads
+from raido.autotune.space import compute_sites, loops, memory, threads
 from raido.autotune.space.walk import Walk
 from raido.schedule.stages.stage import Stage
 
@@ -24,15 +24,15 @@ class Choice:
 
 
 PLACING = (
-    Choice(("clone",), places.choose_copies),
-    Choice(("inline", "root", "compute_at"), places.choose_place),
-    Choice(("store_at",), places.choose_window),
+    Choice(("clone",), compute_sites.choose_clones),
+    Choice(("inline", "root", "compute_at"), compute_sites.choose_compute_site),
+    Choice(("store_at",), compute_sites.choose_window),
 )
 RUNNING = (
-    Choice(("strategy",), places.choose_strategy),
+    Choice(("strategy",), compute_sites.choose_strategy),
     Choice(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.choose_loops, of_parts=True),
     Choice(("bind",), threads.choose_threads),
-    Choice(("compute_with",), places.choose_fused_stages),
+    Choice(("compute_with",), compute_sites.choose_fused_stages),
 )
 KEEPING = (
     Choice(("cache",), memory.choose_caches),
@@ -67,7 +67,7 @@ def choose_everything(walk: Walk) -> None:
 def _choose_for_stage(walk: Walk, stage: str) -> None:
     for decision in PLACING:
         decision.choose(walk, stage)
-    if places.waits_for_leader(walk, stage) or places.is_inlined(walk.state, stage):
+    if compute_sites.waits_for_leader(walk, stage) or compute_sites.is_inlined(walk.state, stage):
         return
     fused_stages = list(walk.shares.get(stage, ()))
     for decision in RUNNING:

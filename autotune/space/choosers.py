@@ -6,9 +6,9 @@ import random
 from collections.abc import Mapping, Sequence
 
 from raido.autotune.space.walk import Chooser, Option
-from raido.schedule.steps import Value
+from raido.schedule.recorded import Value
 
-STEP = 0.6  # how often a mutated number moves to one beside it
+NEAR = 0.6  # how often a mutated number moves to one beside it
 LEAST_OPEN = 0.03  # of a question that a draw would hardly ever answer otherwise
 
 
@@ -72,7 +72,7 @@ class Mutated:
         old = self.labels[name]
         others = [at for at, option in enumerate(options) if not same_label(option.label, old)]
         beside = neighbours_of(old, [(at, options[at].label) for at in others])
-        if beside and self.rng.random() < STEP:
+        if beside and self.rng.random() < NEAR:
             return self.rng.choice(beside)
         weights = [options[at].weight ** 0.5 for at in others]
         return self.rng.choices(others, weights)[0] if others else 0

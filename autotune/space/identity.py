@@ -22,7 +22,7 @@ Shape = tuple[Any, ...]
 
 def key_of(schedule: Schedule) -> str:
     """The key of a complete schedule: equal for two schedules of one program that lead to the same state."""
-    tests = [step.branches[0][0] for step in schedule.steps if step.branches_program]
+    tests = [directive.branches[0][0] for directive in schedule.directives if directive.branches_program]
     variants = schedule.variants() if tests else (variant_of(schedule.state),)
     shapes = [
         plans_shape({plan.stage: plan for plan in (*variant.plans, *variant.array_loops)}) for variant in variants
@@ -70,7 +70,7 @@ def _loop_shape(loop: LoopPlan) -> Shape:
     return (*said, edge) if edge != EDGE else tuple(said)
 
 
-def place_shape(at: Placement | None, origins: Mapping[str, Mapping[str, str]]) -> Shape:
+def site_shape(at: Placement | None, origins: Mapping[str, Mapping[str, str]]) -> Shape:
     """The canonical form of a compute site, with its loop's derivation."""
     if at is None:
         return ()
@@ -85,7 +85,7 @@ def _shape(plan: StagePlan, origins: Mapping[str, Mapping[str, str]]) -> Shape:
         plan.stage,
         tuple(sorted(relation_shapes(plan), key=repr)),
         loop_shapes(plan),
-        tuple(place_shape(at, origins) for at in (plan.compute, plan.store, plan.compute_with)),
+        tuple(site_shape(at, origins) for at in (plan.compute, plan.store, plan.compute_with)),
         plan.partition,
         plan.stream_stores,
         tuple(sorted((p.array, own.get(p.loop, p.loop), p.ahead) for p in plan.prefetches)),
@@ -101,8 +101,8 @@ def _ways(plan: StagePlan) -> Any:
     """The strategy of a stage with its parameters, plus branches, alignments and buffers where there are any."""
     strategy: Any = plan.strategy
     if strategy is not None:
-        name, numbers = strategy
-        strategy = name, tuple((number, text(each) if isinstance(each, Expr) else each) for number, each in numbers)
+        name, parameters = strategy
+        strategy = name, tuple((number, text(each) if isinstance(each, Expr) else each) for number, each in parameters)
     buffers = () if plan.buffers == 1 else (plan.buffers,)
     if not plan.instead and not plan.aligned and not buffers:
         return strategy

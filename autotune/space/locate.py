@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from raido.autotune.space.choosers import same_label
+from raido.autotune.space.compute_sites import SHARED
 from raido.autotune.space.identity import (
     loop_origins,
     loop_shapes,
-    place_shape,
     plans_shape,
     relation_shapes,
+    site_shape,
 )
-from raido.autotune.space.places import SHARED
 from raido.autotune.space.walk import DeadEnd, Option, Walk
 from raido.schedule.directives.sharing import follow_leaders
 from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.recorded import Value
 from raido.schedule.schedule import Schedule
 from raido.schedule.state import State, has_explicit_loops
-from raido.schedule.steps import Value
 
 NOTHING = loop_shapes(StagePlan("", loops=(LoopPlan(""),)))[0][1:]  # of a loop
 
@@ -117,9 +117,9 @@ class Finder:
         if (name, "placement") in state.decided and plan.compute_with is None and wanted.compute_with is None:
             origins = {other: loop_origins(each) for other, each in state.plans.items()}
             there = {other: loop_origins(each) for other, each in self.wanted.items()}
-            if place_shape(plan.compute, origins) != place_shape(wanted.compute, there):
+            if site_shape(plan.compute, origins) != site_shape(wanted.compute, there):
                 return False
-            if plan.store is not None and place_shape(plan.store, origins) != place_shape(wanted.store, there):
+            if plan.store is not None and site_shape(plan.store, origins) != site_shape(wanted.store, there):
                 return False
         elif (name, "placement") in state.decided and (plan.compute_with is None) != (wanted.compute_with is None):
             return False
@@ -141,7 +141,7 @@ class Finder:
         shown = self._shown(stage, decision, [option.label for option in options])
         if shown is not None:
             return list(shown)
-        return [o.label for o in options if o.steps] + [o.label for o in reversed(options) if not o.steps]
+        return [o.label for o in options if o.directives] + [o.label for o in reversed(options) if not o.directives]
 
     def _shown(self, stage: str, decision: str, labels: list[Value]) -> Sequence[Value] | None:
         """Labels of a choice whose outcome can be read off the schedule; None for other choices."""

@@ -18,13 +18,13 @@ from itertools import permutations
 from math import prod
 
 from raido.autotune.space.factors import factors, powers
-from raido.autotune.space.walk import DEFAULT, DeadEnd, Option, Walk, make_step
+from raido.autotune.space.walk import DEFAULT, DeadEnd, Option, Walk, make_directive
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.queries import contiguity
 from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import At, LoopPlan
+from raido.schedule.recorded import PART, Directive, Value
 from raido.schedule.state import axes_of, axis_named, has_explicit_loops, is_reduction, loops_from, position
-from raido.schedule.steps import PART, Step, Value
 from raido.schedule.strategies.parts import is_of_blocks
 
 REGISTERS = {2: 1.0, 3: 0.3, 4: 1.5, 6: 0.4, 8: 1.0, 12: 0.4, 16: 0.2}
@@ -37,8 +37,8 @@ LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
 GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
 BLOCKED = 0.15  # how often a tile is cut into blocks
 BISECTION = f"{PART}search"  # few elements, each of which takes many iterations: for threads, hardly for lanes
-STRIPS = f"{PART}values"
-MANY_ROUNDS = 40.0  # how good no lanes are for it
+UPDATE_TILES = f"{PART}values"
+MANY_ITERATIONS = 40.0  # how good no lanes are for it
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ def choose_loops(walk: Walk, stage: str) -> None:
     own = 0.1 if walk.is_copy(stage) else 0.3 if PART in stage else 0.5 if placed else 3.0
     if walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=own)]) == DEFAULT:
         return
-    if stage.endswith(STRIPS):
-        choose_strip(walk, stage, loops[0])
+    if stage.endswith(UPDATE_TILES):
+        choose_update_tile(walk, stage, loops[0])
         return
     sketch = Sketch(stage, loops, rows={loop: loop for loop in loops})
     choose_vector(walk, sketch)
@@ -82,12 +82,12 @@ def choose_loops(walk: Walk, stage: str) -> None:
         raise DeadEnd(f"{stage}: no choice changed its loops")
 
 
-def choose_strip(walk: Walk, stage: str, steps: str) -> None:
+def choose_update_tile(walk: Walk, stage: str, axis: str) -> None:
     """Chooses the tile size in which an update's values are computed by lanes, and the interleave."""
-    sizes = [Option(n, (make_step(stage, "split", axis=steps, factor=n),)) for n in powers(128, 2048)]
+    sizes = [Option(n, (make_directive(stage, "split", axis=axis, factor=n),)) for n in powers(128, 2048)]
     walk.choose(stage, "strip", sizes)
-    gangs = {k: make_step(stage, "vectorize", axis=steps + "i", interleave=k) for k in INTERLEAVE}
-    walk.choose(stage, "interleave", [Option(k, (step,), INTERLEAVE[k]) for k, step in gangs.items()])
+    gangs = {k: make_directive(stage, "vectorize", axis=axis + "i", interleave=k) for k in INTERLEAVE}
+    walk.choose(stage, "interleave", [Option(k, (directive,), INTERLEAVE[k]) for k, directive in gangs.items()])
 
 
 def choose_vector(walk: Walk, sketch: Sketch) -> None:
@@ -98,9 +98,9 @@ def choose_vector(walk: Walk, sketch: Sketch) -> None:
     options = [
         Option(loop, weight=8.0 if score == best else 1.0 if score >= 0 else 0.2)
         for loop, score in sorted(scores.items(), key=lambda item: -item[1])
-        if walk.allows(make_step(sketch.stage, "vectorize", axis=loop))
+        if walk.allows(make_directive(sketch.stage, "vectorize", axis=loop))
     ]
-    none = Option("", weight=MANY_ROUNDS if sketch.stage.endswith(BISECTION) else 0.2)
+    none = Option("", weight=MANY_ITERATIONS if sketch.stage.endswith(BISECTION) else 0.2)
     sketch.vector = str(walk.choose(sketch.stage, "vector", [*options, none]))
     if not sketch.vector:
         return
@@ -140,7 +140,7 @@ def choose_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     for factor, weight in found.items():
         fits = machine.l1 // 4 <= factor * inside <= machine.l2
         options.append(
-            Option(factor, (make_step(name, "split", axis=loop, factor=factor),), weight * (1 if fits else 0.3))
+            Option(factor, (make_directive(name, "split", axis=loop, factor=factor),), weight * (1 if fits else 0.3))
         )
     total = sum(option.weight for option in options)
     placed = isinstance(walk.plan(name).compute, At)
@@ -151,7 +151,7 @@ def choose_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
         return
     sketch.tiles[loop], sketch.rows[loop] = loop + "o", (row := loop + "i")
     found = factors(walk.iterations(name, row), least, MOST_TILE)
-    blocks = [Option(n, (make_step(name, "split", axis=row, factor=n),), weight) for n, weight in found.items()]
+    blocks = [Option(n, (make_directive(name, "split", axis=row, factor=n),), weight) for n, weight in found.items()]
     rest = sum(option.weight for option in blocks) * (1 / BLOCKED - 1)
     if blocks and walk.choose(name, f"block {loop}", [Option(0, weight=rest), *blocks]) != 0:
         sketch.blocks[loop], sketch.rows[loop] = row + "o", row + "i"
@@ -167,7 +167,9 @@ def choose_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
         folds = walk.stage(name).reduction is not None and not is_reduction(walk.stage(name), walk.plan(name), row)
         gang = width(walk, sketch)
         sizes = [gang * k for k in (1, 2, 4) if gang * k < iterations]
-        cuts = [Option(k, (make_step(name, "split", axis=row, factor=k),), 1.0 if k == gang else 0.2) for k in sizes]
+        cuts = [
+            Option(k, (make_directive(name, "split", axis=row, factor=k),), 1.0 if k == gang else 0.2) for k in sizes
+        ]
         if walk.choose(name, f"registers {loop}", [Option(0, weight=0.7 if folds else 8.0), *cuts]) != 0:
             sketch.rows[loop], sketch.gang = row + "o", row + "i"
         return
@@ -176,7 +178,7 @@ def choose_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
     options = [Option(0, weight=15.0 if sketch.jams or walk.is_copy(name) else 5.0)]
     for number, weight in REGISTERS.items():
         if number <= room and number < iterations:
-            options.append(Option(number, (make_step(name, "split", axis=row, factor=number),), weight))
+            options.append(Option(number, (make_directive(name, "split", axis=row, factor=number),), weight))
     if 1 < iterations <= min(room, MOST_WHOLE) and walk.is_constant(name, row):
         options.append(Option("whole", weight=3.0))
     chosen = walk.choose(name, f"registers {loop}", options)
@@ -204,9 +206,9 @@ def choose_order(walk: Walk, sketch: Sketch) -> None:
         at = len(rows) if inside or vector not in rows else rows.index(vector)
         loops = [*tiles, *rows[:at], *sketch.jams, *rows[at:], *([sketch.gang] if sketch.gang else [])]
         now = [loop.name for loop in walk.plan(name).loops if loop.name in loops]
-        steps = () if now == loops else (make_step(name, "reorder", axes=tuple(loops)),)
+        directives = () if now == loops else (make_directive(name, "reorder", axes=tuple(loops)),)
         last = not sketch.vector or order[-1] == sketch.vector or bool(walk.stage(name).reduction)
-        options.append(Option(order, steps, weight if last else 0.3 * weight))
+        options.append(Option(order, directives, weight if last else 0.3 * weight))
     walk.choose(name, "order", options)
 
 
@@ -226,15 +228,17 @@ def choose_parallel(walk: Walk, sketch: Sketch) -> None:
     """Chooses the parallel loop among the two outermost, or both fused, and its grain and scheduling."""
     name = sketch.stage
     free: list[LoopPlan] = [loop for loop in walk.plan(name).loops if loop.kind == "serial"][:2]
-    parallel: dict[str, tuple[Step, ...]] = {loop.name: (make_step(name, "parallel", axis=loop.name),) for loop in free}
+    parallel: dict[str, tuple[Directive, ...]] = {
+        loop.name: (make_directive(name, "parallel", axis=loop.name),) for loop in free
+    }
     if len(free) == 2:
         a, b = free[0].name, free[1].name
-        parallel[a + b] = (make_step(name, "fuse", a=a, b=b), make_step(name, "parallel", axis=a + b))
+        parallel[a + b] = (make_directive(name, "fuse", a=a, b=b), make_directive(name, "parallel", axis=a + b))
     weights = (8.0, 1.0, 0.5)
     options = [
-        Option(loop, steps[:-1], weight)
-        for (loop, steps), weight in zip(parallel.items(), weights, strict=False)
-        if walk.allows(*steps)
+        Option(loop, directives[:-1], weight)
+        for (loop, directives), weight in zip(parallel.items(), weights, strict=False)
+        if walk.allows(*directives)
     ]
     if not options:
         return
@@ -244,7 +248,7 @@ def choose_parallel(walk: Walk, sketch: Sketch) -> None:
     grains = [Option(n, weight=w) for n, w in GRAINS.items() if n < max(2, walk.iterations(name, str(loop)))]
     grain = walk.choose(name, "grain", grains)
     dynamic = [
-        Option(each, (make_step(name, "parallel", axis=loop, grain=grain or None, dynamic=each or None),), weight)
+        Option(each, (make_directive(name, "parallel", axis=loop, grain=grain or None, dynamic=each or None),), weight)
         for each, weight in ((False, 3.0), (True, 1.0))
     ]
     walk.choose(name, "dynamic", dynamic)
@@ -255,7 +259,7 @@ def choose_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
     if loop not in sketch.tiles and loop != sketch.vector and sketch.rows[loop] == loop:
         return
     options = [
-        Option(kind, (make_step(sketch.stage, "tail", axis=loop, kind=kind),), weight=0.02)
+        Option(kind, (make_directive(sketch.stage, "tail", axis=loop, kind=kind),), weight=0.02)
         for kind in TAILS
         if kind != "exact"  # a promise about the sizes of calls, not a choice
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from raido.algo.graph import index
-from raido.autotune.space.walk import DEFAULT, Option, Walk, make_step
+from raido.autotune.space.walk import DEFAULT, Option, Walk, make_directive
 from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import known
 from raido.schedule.defaults.queries import output_bytes
@@ -34,15 +34,15 @@ def choose_caches(walk: Walk, stage: str) -> None:
         product = whole.reduction is not None and any(axis.name not in names for axis in whole.all_axes)
         options = [Option("")]
         if panels:
-            step = make_step(stage, "cache", array=array, stage=stage, axis=None, layout=layout)
-            options.append(Option("packed", (step,), 0.7 if product else 0.02))
+            directive = make_directive(stage, "cache", array=array, stage=stage, axis=None, layout=layout)
+            options.append(Option("packed", (directive,), 0.7 if product else 0.02))
         loops = [loop.name for loop in plan.loops[:-1] if loop.kind in ("serial", "parallel")]
         for loop in loops:
-            step = make_step(stage, "cache", array=array, stage=stage, axis=loop)
-            options.append(Option(f"at {loop}", (step,), 0.03 / len(loops)))
+            directive = make_directive(stage, "cache", array=array, stage=stage, axis=loop)
+            options.append(Option(f"at {loop}", (directive,), 0.03 / len(loops)))
             if panels:
-                step = make_step(stage, "cache", array=array, stage=stage, axis=loop, layout=layout)
-                options.append(Option(f"packed at {loop}", (step,), (0.4 if product else 0.03) / len(loops)))
+                directive = make_directive(stage, "cache", array=array, stage=stage, axis=loop, layout=layout)
+                options.append(Option(f"packed at {loop}", (directive,), (0.4 if product else 0.03) / len(loops)))
         walk.choose(stage, f"cache {array}", options)
 
 
@@ -54,11 +54,11 @@ def choose_boundaries(walk: Walk, stage: str) -> None:
     facts = walk.facts(stage)
     if not meets_boundary(facts.state, facts.demand, stage):
         return
-    options = [Option("", weight=0.2), Option("all", (make_step(stage, "partition_boundaries"),))]
+    options = [Option("", weight=0.2), Option("all", (make_directive(stage, "partition_boundaries"),))]
     if len(whole.axes) > 1:
         for axis in whole.axes:
-            step = make_step(stage, "partition_boundaries", axes=(axis.name,))
-            options.append(Option(axis.name, (step,), 0.2))
+            directive = make_directive(stage, "partition_boundaries", axes=(axis.name,))
+            options.append(Option(axis.name, (directive,), 0.2))
     walk.choose(stage, "boundaries", options)
 
 
@@ -71,9 +71,12 @@ def choose_streams(walk: Walk, stage: str) -> None:
     facts = walk.facts(stage)
     size = index.constant_value(known(facts, output_bytes(facts, stage)))
     large = size is None or size > walk.machine.l3 // 2
-    options = [Option("", weight=1.0 if large else 8.0), Option("always", (make_step(stage, "stream_stores"),), 1.0)]
+    options = [
+        Option("", weight=1.0 if large else 8.0),
+        Option("always", (make_directive(stage, "stream_stores"),), 1.0),
+    ]
     if size is None:
-        options.append(Option("above", (make_step(stage, "stream_stores", above=walk.machine.l3),), 2.0))
+        options.append(Option("above", (make_directive(stage, "stream_stores", above=walk.machine.l3),), 2.0))
     walk.choose(stage, "stream", options)
 
 
@@ -82,13 +85,13 @@ def choose_prefetch(walk: Walk, stage: str) -> None:
     if not has_explicit_loops(walk.state, stage):
         return
     loops = [loop.name for loop in walk.plan(stage).loops if loop.kind != "unroll"]
-    steps = {
-        (array, loop, ahead): make_step(stage, "prefetch", array=array, axis=loop, ahead=ahead)
+    directives = {
+        (array, loop, ahead): make_directive(stage, "prefetch", array=array, axis=loop, ahead=ahead)
         for array in arrays_read(walk.state, stage)
         for loop in loops
         for ahead in AHEAD
     }
-    options = [Option(label, (step,), 0.1 / len(steps)) for label, step in steps.items()]
+    options = [Option(label, (directive,), 0.1 / len(directives)) for label, directive in directives.items()]
     walk.choose(stage, "prefetch", [Option(""), *options])
 
 
@@ -101,15 +104,17 @@ def choose_store(walk: Walk, stage: str) -> None:
     axes = tuple(axis.name for axis in whole.axes)
     if len(axes) in (2, 3) and not walk.is_decided(stage, "layout"):
         orders = [order for order in permutations(axes) if order != axes]
-        options = [Option(order, (make_step(stage, "store", layout=order),), 0.03 / len(orders)) for order in orders]
+        options = [
+            Option(order, (make_directive(stage, "store", layout=order),), 0.03 / len(orders)) for order in orders
+        ]
         walk.choose(stage, "layout", [Option(DEFAULT), *options])
     if isinstance(plan.compute, At) and not walk.is_decided(stage, "scope"):
-        options = [Option(scope, (make_step(stage, "store", scope=scope),), 0.02) for scope in SCOPES]
+        options = [Option(scope, (make_directive(stage, "store", scope=scope),), 0.02) for scope in SCOPES]
         walk.choose(stage, "scope", [Option(DEFAULT), *options])
     if len(axes) > 1 and not walk.is_decided(stage, "pad"):
         size = max(body.dtype.itemsize for body in whole.bodies)
-        pads = [Option(n // size, (make_step(stage, "store", pad=n // size),), 0.02) for n in PAD_BYTES]
+        pads = [Option(n // size, (make_directive(stage, "store", pad=n // size),), 0.02) for n in PAD_BYTES]
         walk.choose(stage, "pad", [Option(0), *pads])
     if plan.scope == "shared" and not walk.is_decided(stage, "buffers"):
-        counts = [Option(n, (make_step(stage, "store", buffers=n),), 0.05) for n in BUFFERS]
+        counts = [Option(n, (make_directive(stage, "store", buffers=n),), 0.05) for n in BUFFERS]
         walk.choose(stage, "buffers", [Option(1), *counts])

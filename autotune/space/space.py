@@ -21,12 +21,12 @@ from raido.autotune.space.choosers import Even, First, Forced, Listing, Mutated,
 from raido.autotune.space.identity import key_of
 from raido.autotune.space.locate import Finder
 from raido.autotune.space.walk import Chooser, DeadEnd, Decision, Option, Walk
-from raido.schedule.defaults.complete import complete, default_steps
+from raido.schedule.defaults.complete import complete, default_directives
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.holes import fill, holes_of
 from raido.schedule.machine import Machine
+from raido.schedule.recorded import PART, Value
 from raido.schedule.schedule import Schedule
-from raido.schedule.steps import PART, Value
 
 TRIES = 64
 MOST_WALKS = 2000
@@ -60,7 +60,7 @@ class Space:
         self.has_holes = bool(self.schedule.holes)
         self._extents: dict[Expr, int] = {}
         self._open: dict[tuple[tuple[str, Value], ...], Mapping[str, float]] = {}
-        self._branches = any(step.branches_program for step in self.schedule.steps)
+        self._branches = any(directive.branches_program for directive in self.schedule.directives)
 
     # What there is
 
@@ -204,11 +204,11 @@ class Space:
     def _fill(self, asker: Chooser) -> Candidate:
         values: dict[str, Value] = {}
         decisions: list[tuple[str, Value]] = []
-        while open_ := holes_of(fill(self.schedule.steps, values)):
+        while open_ := holes_of(fill(self.schedule.directives, values)):
             name, options = next(iter(open_.items()))
             values[name] = options[asker.pick(name, [Option(each) for each in options])]
             decisions.append((name, values[name]))
-        filled = Schedule(self.schedule.graph, fill(self.schedule.steps, values), self.schedule.target)
+        filled = Schedule(self.schedule.graph, fill(self.schedule.directives, values), self.schedule.target)
         made = complete(filled, self.machine, self.sizes)
         return Candidate(made, key_of(made), tuple(decisions))
 
@@ -217,12 +217,16 @@ class Space:
         if judge is not None:
             judge.walk = walk
         choose_everything(walk)
-        graph, target, steps = self.schedule.graph, self.schedule.target, (*self.schedule.steps, *walk.steps)
+        graph, target, directives = (
+            self.schedule.graph,
+            self.schedule.target,
+            (*self.schedule.directives, *walk.directives),
+        )
         if self._branches:
-            made = complete(Schedule.trusted(graph, steps, walk.state, target), self.machine, self.sizes)
+            made = complete(Schedule.trusted(graph, directives, walk.state, target), self.machine, self.sizes)
         else:
-            draft = default_steps(walk.state, self.machine, self.sizes)
-            made = Schedule.trusted(graph, (*steps, *draft.steps), draft.state, target)
+            draft = default_directives(walk.state, self.machine, self.sizes)
+            made = Schedule.trusted(graph, (*directives, *draft.directives), draft.state, target)
         return Candidate(made, key_of(made), tuple(walk.decisions))
 
     @cached_property

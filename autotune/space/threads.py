@@ -96,8 +96,8 @@ def decide_tiles(walk: Walk, stage: str, results: list[str], tiles: list[Tile]) 
     for name in planes[1:]:
         walk.decide(stage, "fuse", a=planes[0], b=name)
         planes[0] += name
-    places = {**dict(zip(planes[:1], "z", strict=False)), **dict(zip(reversed(blocks), "xy", strict=False))}
-    for name, dimension in places.items():
+    dimensions = {**dict(zip(planes[:1], "z", strict=False)), **dict(zip(reversed(blocks), "xy", strict=False))}
+    for name, dimension in dimensions.items():
         walk.decide(stage, "bind", axis=name, place=f"block.{dimension}")
     for name, dimension in zip(reversed(threads), "xy", strict=False):
         walk.decide(stage, "bind", axis=name, place=f"thread.{dimension}")

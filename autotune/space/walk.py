@@ -17,11 +17,11 @@ from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.machine import Machine
 from raido.schedule.plan import LoopPlan, StagePlan
-from raido.schedule.replay import apply_step
+from raido.schedule.recorded import Directive, Value
+from raido.schedule.replay import apply_directive
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, trip_count
-from raido.schedule.steps import Step, Value
-from raido.schedule.strategies.numbers import with_numbers
+from raido.schedule.strategies.parameters import with_parameters
 from raido.schedule.strategies.parts import part_name
 from raido.schedule.strategies.plans_of_parts import owner_of, plan_of_part
 from raido.schedule.strategies.table import strategies_of
@@ -38,7 +38,7 @@ class Option:
     """An option of a choice: its label, its directives, and its weight, the prior probability relative to the others'."""
 
     label: Value
-    steps: tuple[Step, ...] = ()
+    directives: tuple[Directive, ...] = ()
     weight: float = 1.0
 
 
@@ -86,7 +86,7 @@ class Walk:
     extents: dict[Expr, int]
     strict: bool = False
     judge: Judge | None = None
-    steps: list[Step] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
     decisions: list[tuple[str, Value]] = field(default_factory=list)
     shares: dict[str, list[str]] = field(default_factory=dict)
     now: Draft | None = None
@@ -94,47 +94,47 @@ class Walk:
     def choose(self, stage: str, decision: str, options: Iterable[Option]) -> Value:
         """Makes a choice for a stage, applies the picked option's directives, and returns its label. A single option is taken without
         asking."""
-        left = [option for option in options if not self.strict or self.allows(*option.steps)]
+        left = [option for option in options if not self.strict or self.allows(*option.directives)]
         alone = len(left) == 1
         name = f"{stage}: {decision}"
         while left:
             at = 0 if alone else self.asker.pick(name, left)
-            if self.try_all(left[at].steps):
+            if self.try_all(left[at].directives):
                 if not alone:
                     self.decisions.append((name, left[at].label))
                 return left[at].label
             del left[at]
         raise DeadEnd(name)
 
-    def try_all(self, steps: Iterable[Step]) -> bool:
+    def try_all(self, directives: Iterable[Directive]) -> bool:
         """Applies all of these directives, or none if one is refused; returns whether they were applied."""
-        said = tuple(steps)
+        said = tuple(directives)
         state = self._after(said)
         if state is None or (self.judge is not None and not self.judge.agrees(state)):
             return False
         self.state = state
-        self.steps += (with_numbers(state, step) for step in said)
+        self.directives += (with_parameters(state, directive) for directive in said)
         return True
 
     def decide(self, stage: str, directive: str, /, **args: Value) -> None:
         """Applies a directive that follows from decisions; raises `DeadEnd` where it is refused."""
-        if not self.try_all((make_step(stage, directive, **args),)):
+        if not self.try_all((make_directive(stage, directive, **args),)):
             raise DeadEnd(f"{stage}: {directive}")
 
-    def allows(self, *steps: Step) -> bool:
+    def allows(self, *directives: Directive) -> bool:
         """Whether these directives would be legal."""
-        return self._after(steps) is not None
+        return self._after(directives) is not None
 
     def close(self, stage: str) -> None:
         """Ends the choices for a stage."""
         if self.judge is not None and not self.judge.closes(self.state, stage):
             raise DeadEnd(stage)
 
-    def _after(self, steps: tuple[Step, ...]) -> State | None:
+    def _after(self, directives: tuple[Directive, ...]) -> State | None:
         state = self.state
         try:
-            for step in steps:
-                state = apply_step(state, step)
+            for directive in directives:
+                state = apply_directive(state, directive)
         except ScheduleError:
             return None
         return state
@@ -203,6 +203,6 @@ class Walk:
         return (stage, decision) in self.state.decided
 
 
-def make_step(stage: str, directive: str, /, **args: Value) -> Step:
+def make_directive(stage: str, directive: str, /, **args: Value) -> Directive:
     """A directive; arguments that are None are left out, except `axis`, where None is a compute site."""
-    return Step(stage, directive, tuple((k, v) for k, v in args.items() if v is not None or k == "axis"))
+    return Directive(stage, directive, tuple((k, v) for k, v in args.items() if v is not None or k == "axis"))

@@ -63,7 +63,7 @@ def black_scholes(spot: rd.f32["n"], strike: rd.f32["n"], years: rd.f32["n"]):
     return rd.map(price, spot, strike, years, name="out")
 
 
-def strips(rows: int, interleave: int) -> Scheduler:
+def row_tiles(rows: int, interleave: int) -> Scheduler:
     """Interleaved gangs hide the latency of the recurrence; row tiles scheduled dynamically keep the threads busy."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
@@ -93,7 +93,7 @@ def _plane(scale: int) -> list[np.ndarray]:
     return [steps - np.float32(1.5), steps - np.float32(2)]
 
 
-def _rounds(ci: np.ndarray, cr: np.ndarray) -> np.ndarray:
+def _iterations(ci: np.ndarray, cr: np.ndarray) -> np.ndarray:
     shape = (len(ci), len(cr))
     real, imaginary = (np.broadcast_to(c, shape).ravel() for c in (cr, ci[:, None]))
     steps, where = np.zeros(real.size, np.int32), np.arange(real.size)
@@ -148,8 +148,8 @@ DIVERGENT = {
         f"Mandelbrot 2000², {LIMIT} rounds",
         mandelbrot,
         _plane,
-        _rounds,
-        {"4 x4": strips(4, 4), "4 x2": strips(4, 2), "2 x6": strips(2, 6)},
+        _iterations,
+        {"4 x4": row_tiles(4, 4), "4 x2": row_tiles(4, 2), "2 x6": row_tiles(2, 6)},
         stray=5e-3,
     ),
     "nbody": Row(

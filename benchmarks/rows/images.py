@@ -94,13 +94,13 @@ def harris(img: rd.f32["h", "w"]):
     return rd.stencil(response, ix, iy, boundary="valid", name="out")
 
 
-def blur_inline(strip: int, rows: int) -> Scheduler:
+def blur_inline(height: int, rows: int) -> Scheduler:
     """Each row of the first pass serves three rows of the second, all in registers."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
         s["bx"].inline()
-        s["by"].split("y", strip).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr").unroll("yr")
+        s["by"].split("y", height).split("yi", rows, names=("ym", "yr")).reorder("yo", "ym", "x", "yr").unroll("yr")
         s["by"].vectorize("x").parallel("yo").stream_stores()
         return s
 
@@ -119,12 +119,12 @@ def gauss_rows(rows: int, interleave: int, lanes: int | None = None) -> Schedule
     return schedule
 
 
-def gauss_strips(strip: int, rows: int) -> Scheduler:
+def gauss_tiles(height: int, rows: int) -> Scheduler:
     """Down first, `rows` rows at once, which share their loads, into a buffer that stays in cache; then across."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
-        s["out"].split("y", strip).split("yi", rows, names=("ym", "yr")).vectorize("x", interleave=2)
+        s["out"].split("y", height).split("yi", rows, names=("ym", "yr")).vectorize("x", interleave=2)
         s["out"].parallel("yo").partition_boundaries()
         s["g1"].compute_at("out", "ym").reorder("x", "y").unroll("y", rows).vectorize("x").partition_boundaries()
         return s
@@ -132,12 +132,12 @@ def gauss_strips(strip: int, rows: int) -> Scheduler:
     return schedule
 
 
-def unsharp_strips(strip: int) -> Scheduler:
+def unsharp_tiles(height: int) -> Scheduler:
     """Whole row tiles of every stage, small enough for the second-level cache."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
-        s["out"].split("y", strip).reorder("yo", "z", "yi", "x").unroll("z").vectorize("x").parallel("yo")
+        s["out"].split("y", height).reorder("yo", "z", "yi", "x").unroll("z").vectorize("x").parallel("yo")
         s["b2"].inline()
         for name in ("ratio", "b1", "gray"):
             s[name].compute_at("out", "yo").vectorize("x")
@@ -248,14 +248,14 @@ IMAGES = {
         gauss_separable,
         (8192, 8192),
         _smooth,
-        {"6 rows": gauss_strips(60, 6), "4 rows": gauss_strips(64, 4)},
+        {"6 rows": gauss_tiles(60, 6), "4 rows": gauss_tiles(64, 4)},
     ),
     "unsharp": _image(
         "unsharp mask of RGB, 2048²",
         unsharp,
         (3, 2048, 2048),
         _sharpened,
-        {"sliding": unsharp_sliding, "strips of 32": unsharp_strips(32)},
+        {"sliding": unsharp_sliding, "strips of 32": unsharp_tiles(32)},
         tolerance=1e-4,
     ),
     "harris": _image("Harris corners 4096²", harris, (4096, 4096), _corners, {"tiles": harris_tiled}, tolerance=1e-4),

@@ -63,12 +63,12 @@ def compress(block: int) -> Scheduler:
     return schedule
 
 
-def private(copies: int) -> Scheduler:
-    """Private bins for each thread's chunks, in `copies` replicas used in turn, so that equal neighbours do not wait for each other."""
+def private(replicas: int) -> Scheduler:
+    """Private bins for each thread's chunks, in `replicas` replicas used in turn, so that equal neighbours do not wait for each other."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
-        s["out"].strategy("private", copies=copies).vectorize("x")
+        s["out"].strategy("private", replicas=replicas).vectorize("x")
         return s
 
     return schedule
@@ -133,7 +133,7 @@ def _products(offsets: np.ndarray, columns: np.ndarray, values: np.ndarray, x: n
 def _counts(bins: int) -> Row:
     inputs = lambda scale: [uniform((1 << 26) // scale, high=bins, dtype="i4")]
     answer = lambda a: np.bincount(a, minlength=bins).astype(np.int32)
-    hand = {f"{copies} copies": private(copies) for copies in ((4, 8) if bins < 1000 else (1,))}
+    hand = {f"{replicas} copies": private(replicas) for replicas in ((4, 8) if bins < 1000 else (1,))}
     return Row(f"histogram of 2²⁶ i32 in {bins:,} bins", histogram(bins), inputs, answer, hand, tolerance=0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import raido as rd
-from rows.divergent import strips
+from rows.divergent import row_tiles
 from rows.row import Row
 
 SPHERES = ((-2.0, 0.0, -3.5), (-0.5, 0.0, -3.0), (1.0, 0.0, -2.2))  # all of radius 0.5; the floor is y = -0.5
@@ -153,7 +153,7 @@ RAYS = {
         ambient_occlusion,
         scene,
         shading,
-        {"2 x2": strips(2, 2), "1 x3": strips(1, 3)},
+        {"2 x2": row_tiles(2, 2), "1 x3": row_tiles(1, 3)},
         tolerance=2e-3,
         stray=1e-2,
     )

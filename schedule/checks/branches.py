@@ -18,7 +18,7 @@ from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.plan import At, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, places, readers_of
+from raido.schedule.state import State, compute_sites, readers_of
 
 
 def check_branches(state: State, name: str) -> None:
@@ -27,7 +27,7 @@ def check_branches(state: State, name: str) -> None:
     Excepted are copies of arrays that no other stage reads; each branch that has the copy's loop must be able to make it.
     """
     plan = state.plans[name]
-    at = next((at for at in places(plan) if plan.instead or state.plans[at.stage].instead), None)
+    at = next((at for at in compute_sites(plan) if plan.instead or state.plans[at.stage].instead), None)
     if at is None:
         return
     copied = at is plan.compute and is_copy(state.stage(name)) and readers_of(state, name) == (at.stage,)

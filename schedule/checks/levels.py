@@ -19,9 +19,9 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import (
     State,
     axes_of,
+    compute_sites,
     enclosing_loops,
     is_reduction,
-    places,
     position,
     shared_count,
     trip_count,
@@ -76,7 +76,7 @@ def check_levels(state: State, name: str) -> None:
         return
     check_home(state, name)
     for group in paths(state, name, loops):
-        check_places(group)
+        check_bindings(group)
         check_order(name, group)
     check_folds(state, name, loops)
     check_pieces(state.stage(name), state.plans[name])
@@ -91,15 +91,15 @@ def paths(state: State, name: str, loops: list[Owned]) -> list[list[Owned]]:
     if stage.update is None:
         return [loops]
     whole = {axis.name for axis in stage.whole_axes}
-    steps = {axis.name for axis in stage.reduction_axes}
+    reduction_variables = {axis.name for axis in stage.reduction_axes}
 
     def without(axes: set[str]) -> list[Owned]:
         return [each for each in loops if each[0] != name or not axes & set(axes_of(plan, each[1].name))]
 
-    return [without(steps), without(whole)]
+    return [without(reduction_variables), without(whole)]
 
 
-def check_places(loops: list[Owned]) -> None:
+def check_bindings(loops: list[Owned]) -> None:
     """Refuses two nested loops bound to one GPU axis."""
     above: dict[str, Owned] = {}
     for owner, loop in loops:
@@ -136,7 +136,7 @@ def check_order(name: str, loops: list[Owned]) -> None:
 
 def check_home(state: State, name: str) -> None:
     """Refuses a stage at a loop that has inner loops of the same level, and blocks of a stage that is computed inside bound loops."""
-    for at in places(state.plans[name]):
+    for at in compute_sites(state.plans[name]):
         leader = state.plans[at.stage]
         where = position(leader, at.loop)
         level = level_of(leader.loops[where])

@@ -22,7 +22,7 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, shared_count, stride_of, trip_count
 
-ROWS, COLUMNS, STEPS = 16, 8, 16
+ROWS, COLUMNS, DEPTH = 16, 8, 16
 """The rows and columns of sums of a matrix instruction, and the reduction steps of each."""
 ALONG_Y, ALONG_X = 8, 4
 """The threads of a subgroup along the rows and along the columns of the sums."""
@@ -116,10 +116,10 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
     rows, columns = stage.axes[-2].name, stage.axes[-1].name
     trips = index.constant_value(trip_count(stage, plan, loop.name))
     split = any(isinstance(r, Split) and r.inner == loop.name and r.tail == "default" for r in plan.relations)
-    if not is_reduction(stage, plan, loop.name) or not split or trips is None or trips % STEPS:
+    if not is_reduction(stage, plan, loop.name) or not split or trips is None or trips % DEPTH:
         raise Refusal(
-            f'"{loop.name}" is not the inner half of a split of the reduction\'s axis by a multiple of {STEPS}',
-            f'split("{stage.reduction_axes[0].name}", {2 * STEPS}), and tensorize the inner half',
+            f'"{loop.name}" is not the inner half of a split of the reduction\'s axis by a multiple of {DEPTH}',
+            f'split("{stage.reduction_axes[0].name}", {2 * DEPTH}), and tensorize the inner half',
         )
     where = plan.loops.index(loop)
     inside = {each.name: each for each in plan.loops[where + 1 :]}
@@ -176,8 +176,8 @@ def _check_launch(state: State, name: str, matrix: LoopPlan) -> None:
                     f'split("{loop.name}", {most}), and bind the inner half',
                 )
     around = [loop for _, loop in all_loops(state, name)]
-    places = [loop.level for loop in around]
-    if "thread.x" in places and places.index("thread.x") > next(
+    indices = [loop.level for loop in around]
+    if "thread.x" in indices and indices.index("thread.x") > next(
         k for k, loop in enumerate(around) if loop.kind == "matrix"
     ):
         raise Refusal(

@@ -69,7 +69,7 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
 def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
     """Refuses a factor that is not in shared memory in blocks of 8 lines of 16 bytes."""
     together = WIDEST_ACCESS // factor.dtype.itemsize
-    steps = next(
+    depth = next(
         d for d, i in enumerate(factor.indices) if line.var not in free_variables(i) and _varies(state, name, i)
     )
     copy = state.uses.names.get(factor.array.form, "") if isinstance(factor.array, Result) else ""
@@ -80,7 +80,7 @@ def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
             f'{array} of "{name}" is not in shared memory, from which a warpgroup reads its factors',
             f'cache(…, scope="shared") of both factors before `tensorize`, each with a layout in blocks of {together} elements',
         )
-    plan, along = state.plans[copy], made.axes[steps].name
+    plan, along = state.plans[copy], made.axes[depth].name
     across = next(axis.name for d, axis in enumerate(made.axes) if line.var in free_variables(factor.indices[d]))
     both = (along, across) if together * 2 == 16 else (along,)
     wanted = [
@@ -103,5 +103,5 @@ def _halves(plan: StagePlan, axis: str, factor: int) -> list[Split]:
 
 def _varies(state: State, name: str, index: object) -> bool:
     """Whether an index varies with the reduction axis of a product."""
-    (steps,) = state.stage(name).reduction_axes
-    return steps.var in free_variables(index)  # type: ignore[arg-type]
+    (axis,) = state.stage(name).reduction_axes
+    return axis.var in free_variables(index)  # type: ignore[arg-type]

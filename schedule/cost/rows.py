@@ -19,7 +19,7 @@ from raido.schedule.cost.tree import ACCESSES, Loop
 from raido.schedule.machine import Machine
 
 VECTOR = ACCESSES.index("vector")
-Place = tuple["Expr | None", ...]
+Indices = tuple["Expr | None", ...]
 Affine = tuple[int, tuple[tuple[Var, int], ...]]  # a constant, and the coefficient of each variable
 
 
@@ -27,14 +27,14 @@ Affine = tuple[int, tuple[tuple[Var, int], ...]]  # a constant, and the coeffici
 class Reads:
     """The reads of one array whose indices have equal coefficients.
 
-    motion: the coefficients of each dimension's index, as (variable, coefficient) pairs. places: the constants of the indices, a tuple for
+    motion: the coefficients of each dimension's index, as (variable, coefficient) pairs. offsets: the constants of the indices, a tuple for
     each read. each: bytes of an element; of a stage inlined into its readers, operations of an element.
     """
 
     array: str
     each: int
     motion: tuple[tuple[tuple[Var, int], ...], ...]
-    places: set[tuple[int, ...]] = field(default_factory=set)
+    offsets: set[tuple[int, ...]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -58,23 +58,25 @@ class Work:
         """Returns the lanes of the loops: a register of the widest elements."""
         return machine.lanes(8 * max((*self.stored, *(reads.each for reads in self.reads.values()))))
 
-    def add_reads(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], itemsize: int) -> bool:
+    def add_reads(self, array: str, points: Iterable[Indices], own: Mapping[Var, Var], itemsize: int) -> bool:
         """Adds the reads of an array; `own` maps its variables to this work's. Returns False, and adds none, unless all are affine."""
         return _group(self.reads, array, points, own, itemsize)
 
-    def add_inlined(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], operations: int) -> bool:
+    def add_inlined(self, array: str, points: Iterable[Indices], own: Mapping[Var, Var], operations: int) -> bool:
         """Adds the reads of an inlined stage. Returns False, and adds none, unless all are affine."""
         return _group(self.inlined, array, points, own, operations)
 
 
-def _group(found: dict[object, Reads], array: str, points: Iterable[Place], own: Mapping[Var, Var], each: int) -> bool:
+def _group(
+    found: dict[object, Reads], array: str, points: Iterable[Indices], own: Mapping[Var, Var], each: int
+) -> bool:
     affine = [[None if e is None else affine_of(e, own) for e in point] for point in points]
     if any(index is None for point in affine for index in point):
         return False
     for point in filter(None, affine):  # a scalar stays in a register
         motion = tuple(terms for _, terms in point)  # type: ignore[misc]
         group = found.setdefault((array, motion), Reads(array, each, motion))
-        group.places.add(tuple(constant for constant, _ in point))  # type: ignore[misc]
+        group.offsets.add(tuple(constant for constant, _ in point))  # type: ignore[misc]
     return True
 
 
@@ -88,8 +90,8 @@ def affine_of(e: Expr, own: Mapping[Var, Var]) -> Affine | None:
             terms[var] = terms.get(var, 0) + factor
         elif isinstance(atom, Op) and atom.name in index.BOUNDARY_OPS and (inner := affine_of(atom.args[0], own)):
             constant += factor * inner[0]
-            for var, step in inner[1]:
-                terms[var] = terms.get(var, 0) + factor * step
+            for var, stride in inner[1]:
+                terms[var] = terms.get(var, 0) + factor * stride
         else:
             return None
     return constant, tuple(terms.items())
@@ -106,7 +108,7 @@ def description(work: Work) -> Hashable:
                 number(reads.array),
                 reads.each,
                 tuple(tuple((number(var), factor) for var, factor in terms) for terms in reads.motion),
-                frozenset(reads.places),
+                frozenset(reads.offsets),
             )
             for reads in found.values()
         )
@@ -132,8 +134,8 @@ class Rows:
         for reads in work.reads.values():
             forms = tuple(_form(terms, numbers) for terms in reads.motion)
             self.shapes.setdefault(reads.array, tuple(_extent(terms, sizes) for terms in reads.motion))
-            low, high = ([float(ends(each)) for each in zip(*reads.places, strict=True)] for ends in (min, max))
-            self.boxes.append((reads, forms, low, high, _steps(reads, self.row)))
+            low, high = ([float(ends(each)) for each in zip(*reads.offsets, strict=True)] for ends in (min, max))
+            self.boxes.append((reads, forms, low, high, _strides(reads, self.row)))
 
     def cycles(self, rows: int, streamed: bool) -> float:
         """Returns the cycles of the stage with a register tile of `rows` rows; `streamed`: with non-temporal stores."""
@@ -141,9 +143,9 @@ class Rows:
         root = Loop(0, "root", None, host=True)
         middles, inner = [0.0], root
         for var, extent in work.axes:
-            step = rows if var is self.row else 1
-            trips = -(-extent // step)
-            inner.loops.append(Loop(len(middles), "serial", inner, trips, trips, (trips - 1) * step))
+            stride = rows if var is self.row else 1
+            trips = -(-extent // stride)
+            inner.loops.append(Loop(len(middles), "serial", inner, trips, trips, (trips - 1) * stride))
             (inner,) = inner.loops
             middles.append(inner.span / 2)
         inner.kind, inner.lanes, inner.runs_of_body = "vector", self.lanes, math.ceil(work.axes[-1][1] / self.lanes)
@@ -151,8 +153,8 @@ class Rows:
         inner.cycles = 0.5 * (rows * work.operations + again) * machine.vector_bits / 256
         inner.loads[VECTOR] = sum(_made(reads, self.row, rows, self.shared) for reads in work.reads.values())
         inner.stores[VECTOR] = rows * len(work.stored)
-        for reads, forms, low, first, steps in self.boxes:
-            high = [end + (rows - 1) * step for end, step in zip(first, steps, strict=True)]
+        for reads, forms, low, first, strides in self.boxes:
+            high = [end + (rows - 1) * stride for end, stride in zip(first, strides, strict=True)]
             tall = math.prod(b - a + 1 for a, b in zip(low[:-1], high[:-1], strict=True))
             inner.add_box(reads.array, reads.each, forms, (low, high), tall, stored=False, streamed=False)
         end = [0.0] * (len(self.own) - 2) + [rows - 1.0, 0.0]
@@ -163,7 +165,7 @@ class Rows:
 
 def fits_registers(values: Iterable[Reads], machine: Machine) -> bool:
     """Whether vector registers hold all values that a row reads, so that the next row finds them there."""
-    return sum(len(reads.places) for reads in values) <= machine.registers
+    return sum(len(reads.offsets) for reads in values) <= machine.registers
 
 
 def values_of(work: Work, rows: int) -> int:
@@ -174,13 +176,13 @@ def values_of(work: Work, rows: int) -> int:
 def _made(reads: Reads, row: Var, rows: int, shared: bool) -> int:
     """Returns the number of distinct elements that a tile of `rows` rows reads; without `shared`, each row counts for itself."""
     if not shared:
-        return rows * len(reads.places)
-    steps = _steps(reads, row)
-    moved = [[k * step for step in steps] for k in range(rows)]
-    return len({tuple(map(add, place, by)) for place in reads.places for by in moved})
+        return rows * len(reads.offsets)
+    strides = _strides(reads, row)
+    moved = [[k * stride for stride in strides] for k in range(rows)]
+    return len({tuple(map(add, offset, by)) for offset in reads.offsets for by in moved})
 
 
-def _steps(reads: Reads, row: Var) -> list[int]:
+def _strides(reads: Reads, row: Var) -> list[int]:
     """Returns by how much the index in each dimension advances from row to row."""
     return [dict(terms).get(row, 0) for terms in reads.motion]
 

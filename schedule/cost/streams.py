@@ -28,8 +28,8 @@ def may_be_streamed(pitch: int, rows: int, machine: Machine, shifted: bool) -> b
     if rows >= machine.streams or (rows > 1 and pitch % LINE and not shifted):
         return False
     apart = machine.streams_apart
-    places = (k * pitch % PAGE for k in range(1, rows))
-    return all(apart <= place <= PAGE - apart for place in places)
+    offsets = (k * pitch % PAGE for k in range(1, rows))
+    return all(apart <= offset <= PAGE - apart for offset in offsets)
 
 
 def shifts_into_lines(vector_bits: int, bytes_stored: Iterable[int]) -> bool:
@@ -47,11 +47,11 @@ def crowded_bytes(loop: Loop, machine: Machine, shape_of: Callable[[Hashable], t
         if abs(access.forms[-1].terms.get(loop.number, 0.0)) != 1.0 or (access.streamed and not access.read):
             continue
         again = _iterations_on_a_line(access, loop) - 1
-        for place in _places(access, shape_of(access.buffer)):
-            sets.setdefault(place % stride // LINE, []).append(again)
-    step = loop.lanes * loop.interleave
+        for offset in _offsets(access, shape_of(access.buffer)):
+            sets.setdefault(offset % stride // LINE, []).append(again)
+    group = loop.lanes * loop.interleave
     size = max((access.itemsize for access in loop.accesses.values()), default=1)
-    lines = step * size / LINE
+    lines = group * size / LINE
     return sum(sum(each) for each in sets.values() if len(each) > machine.l1_ways) * lines * LINE
 
 
@@ -86,14 +86,14 @@ def _rows(access: Access) -> float:
     return prod(high - low + 1.0 for low, high in zip(access.low[:-1], access.high[:-1], strict=True))
 
 
-def _places(access: Access, shape: tuple[float, ...]) -> list[int]:
+def _offsets(access: Access, shape: tuple[float, ...]) -> list[int]:
     """Returns the offsets of an access's rows in bytes, from the first."""
     pitches, pitch = [], float(access.itemsize)
     for extent in reversed(shape[1:]):
         pitch *= extent
         pitches.append(int(pitch))
     rows = (range(int(high - low) + 1) for low, high in zip(access.low[:-1], access.high[:-1], strict=True))
-    return [sum(k * p for k, p in zip(place, reversed(pitches), strict=True)) for place in product(*rows)]
+    return [sum(k * p for k, p in zip(offset, reversed(pitches), strict=True)) for offset in product(*rows)]
 
 
 def _iterations_on_a_line(access: Access, loop: Loop) -> int:

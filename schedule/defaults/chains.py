@@ -42,12 +42,12 @@ def _rows_read(rows: Axis | None, own: Axis | None, stage: Stage, points: Iterab
     if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
         return None
     where = stage.axes.index(own)
-    places = []
+    indices = []
     for point in points:
         if None in point or any(moves(e, rows.var) for k, e in enumerate(point) if k != where):
             return None
-        places.append(point[where])
-    return row_reads(places, rows.var)
+        indices.append(point[where])
+    return row_reads(indices, rows.var)
 
 
 def has_chain(draft: Draft, stage: Stage) -> bool:
@@ -95,22 +95,22 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, int | Fra
             and overlaps_little(needed, rows)
         ):
             found[name] = needed
-    return {name: needed.step for name, needed in found.items() if name != stage.name}
+    return {name: needed.stride for name, needed in found.items() if name != stage.name}
 
 
 def rows_for_tile(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
     """Returns the rows of a stage that a row tile needs, from those of its readers in `found`; None where readers need them at different
     rates.
     """
-    steps, around = set(), 0
+    strides, around = set(), 0
     for reader in draft.demand.readers(name):
         read = rows_read(draft, reader, name)
         if read is None:
             return None
         of_reader = found[reader]
-        steps.add(of_reader.step * read.step)
-        around = max(around, ceil(of_reader.around * read.step) + read.around)
-    return RowReads(steps.pop(), around) if len(steps) == 1 else None
+        strides.add(of_reader.stride * read.stride)
+        around = max(around, ceil(of_reader.around * read.stride) + read.around)
+    return RowReads(strides.pop(), around) if len(strides) == 1 else None
 
 
 def rows_of_tile(draft: Draft, name: str, head: str) -> RowReads | None:
@@ -159,7 +159,7 @@ def overlaps_little(needed: RowReads, rows: int) -> bool:
 
     A row tile that does not begin and end with a row of the stage shares one more row with its neighbours.
     """
-    own = rows * needed.step
+    own = rows * needed.stride
     return 2 * (needed.around + (own.denominator > 1)) <= own
 
 
@@ -211,7 +211,7 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
 
 def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
     """Returns the bytes that row tiles of `rows` rows store for each of their rows, in all stages of the chain."""
-    return ceil(sum(row_bytes(draft, name) * step for name, step in chain_in_row_tiles(draft, stage, rows).items()))
+    return ceil(sum(row_bytes(draft, name) * stride for name, stride in chain_in_row_tiles(draft, stage, rows).items()))
 
 
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:

@@ -71,7 +71,8 @@ from raido.schedule.defaults.scans import decide_runs
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
-from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state, in_branch, taken_steps, test_of
+from raido.schedule.recorded import Directive
+from raido.schedule.replay import IN_BRANCHES, apply_directive, branch_state, in_branch, taken_directives, test_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import (
@@ -86,8 +87,7 @@ from raido.schedule.state import (
     resolve,
     shared_count,
 )
-from raido.schedule.steps import Step
-from raido.schedule.strategies.numbers import with_numbers
+from raido.schedule.strategies.parameters import with_parameters
 from raido.schedule.strategies.table import strategy_name
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
     """Returns the schedule with every default decision written out. sizes: sizes known at compile time. Refuses a schedule with holes."""
     from raido.schedule.schedule import Schedule, gpu_of
 
-    open_ = holes_of(schedule.steps)
+    open_ = holes_of(schedule.directives)
     if open_:
         raise ScheduleError(
             explain(
@@ -109,53 +109,60 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
             )
         )
     state = initial_state(schedule.graph, machine.gpu)
-    steps: list[Step] = []
-    for step in taken_steps(schedule.graph, schedule.explicit_steps):
-        if step.branches_program:
-            step = complete_branch(schedule.graph, state, steps, step, machine, sizes or {})
+    directives: list[Directive] = []
+    for directive in taken_directives(schedule.graph, schedule.explicit_directives):
+        if directive.branches_program:
+            directive = complete_branch(schedule.graph, state, directives, directive, machine, sizes or {})
         else:
-            state, step = complete_step(state, step, machine, sizes or {})
-        steps.append(step)
-    draft = default_steps(state, machine, sizes or {})
-    steps += draft.steps
+            state, directive = complete_directive(state, directive, machine, sizes or {})
+        directives.append(directive)
+    draft = default_directives(state, machine, sizes or {})
+    directives += draft.directives
     target = schedule.target if gpu_of(schedule.target) == machine.gpu else machine
-    return Schedule.trusted(schedule.graph, tuple(steps), draft.state, target)
+    return Schedule.trusted(schedule.graph, tuple(directives), draft.state, target)
 
 
 def complete_branch(
-    graph: StageGraph, state: State, before: Sequence[Step], step: Step, machine: Machine, sizes: Mapping[str, int]
-) -> Step:
+    graph: StageGraph,
+    state: State,
+    before: Sequence[Directive],
+    directive: Directive,
+    machine: Machine,
+    sizes: Mapping[str, int],
+) -> Directive:
     """Returns a branch of the program with all open decisions made, for the sizes that its test fixes."""
-    test, _ = test_of(graph, step)
-    ((text, inner),) = step.branches
+    test, _ = test_of(graph, directive)
+    ((text, inner),) = directive.branches
 
-    def steps_from(begin: State) -> tuple[Step, ...]:
-        inside, steps = begin, []
+    def directives_from(begin: State) -> tuple[Directive, ...]:
+        inside, directives = begin, []
         for each in inner:
-            inside, each = complete_step(inside, each, machine, sizes)
-            steps.append(each)
-        return (*steps, *default_steps(inside, machine, sizes).steps)
+            inside, each = complete_directive(inside, each, machine, sizes)
+            directives.append(each)
+        return (*directives, *default_directives(inside, machine, sizes).directives)
 
-    return replace(step, branches=((text, in_branch(graph, state, before, test, steps_from)),))
+    return replace(directive, branches=((text, in_branch(graph, state, before, test, directives_from)),))
 
 
-def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str, int]) -> tuple[State, Step]:
+def complete_directive(
+    state: State, directive: Directive, machine: Machine, sizes: Mapping[str, int]
+) -> tuple[State, Directive]:
     """Returns the state after a step, and the step with its open decisions made: the loops of a stage's branch, and default parameters."""
-    if step.directive == "when":
-        apply_step(state, step)
-        ((test, inner),) = step.branches
-        name = resolve(state.uses.stages, step.stage)
+    if directive.name == "when":
+        apply_directive(state, directive)
+        ((test, inner),) = directive.branches
+        name = resolve(state.uses.stages, directive.stage)
         draft = Draft(branch_state(state, name), machine, sizes, only=IN_BRANCHES)
         for each in inner:
             draft.accept(each)
         if not has_explicit_loops(draft.state, name):
             decide_own_loops(draft, name)
         decide_strategy_parts(draft, name)
-        step = replace(step, stage=name, branches=((test, tuple(draft.steps)),))
-    return apply_step(state, step), with_numbers(state, step)
+        directive = replace(directive, stage=name, branches=((test, tuple(draft.directives)),))
+    return apply_directive(state, directive), with_parameters(state, directive)
 
 
-def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
+def default_directives(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
     """Returns the default decisions on what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
     decide_gathers(draft)
@@ -227,7 +234,7 @@ def decide_placement(draft: Draft, name: str) -> None:
     if reads_rows_before(draft.state, draft.state.stage(name), draft.demand.readers(name)):
         draft.decide(name, "root")
         return
-    at = nested_place(draft, name) or element_place(draft, name)
+    at = nested_site(draft, name) or element_site(draft, name)
     if at is not None and draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
         return
     at = row_tile_site(draft, name) if draft.machine.gpu is None else None
@@ -241,7 +248,7 @@ def decide_placement(draft: Draft, name: str) -> None:
     draft.decide(name, "root")
 
 
-def nested_place(draft: Draft, name: str) -> At | None:
+def nested_site(draft: Draft, name: str) -> At | None:
     """Returns the default placement of a stage inside mapped functions: the innermost loop around all its readers that determines its
     region.
 
@@ -260,7 +267,7 @@ def nested_place(draft: Draft, name: str) -> At | None:
     return At(*common[-1]) if common else None
 
 
-def element_place(draft: Draft, name: str) -> At | None:
+def element_site(draft: Draft, name: str) -> At | None:
     """Returns the innermost loop of the one reader of a short fold that is needed once for each element of the reader; None for other
     stages.
     """
@@ -305,12 +312,12 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
     plan, stage = state.plan(reader), state.stage(reader)
     around: list[tuple[str, str]] = []
     if isinstance(plan.compute, At):
-        places = enclosing_loops(state, reader)
+        loops = enclosing_loops(state, reader)
         home = plan.compute.stage
         chosen = moving_axes(draft, stage, home)
         within = deciding_loops(draft, home, tuple(chosen[axis] for axis in axes if axis in chosen))
-        around = [loop for loop, other in zip(places, within, strict=False) if loop == other]
-        if len(around) < len(places):
+        around = [loop for loop, other in zip(loops, within, strict=False) if loop == other]
+        if len(around) < len(loops):
             return around
     once = plan.loops[shared_count(state, reader) :]
     if goes_over_twice(state, reader):
@@ -338,14 +345,14 @@ def row_tile_site(draft: Draft, name: str) -> At | None:
         return None
     if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
-    strips = row_tile_loop(draft, head)
+    row_tiles = row_tile_loop(draft, head)
     if (
-        strips is None
+        row_tiles is None
         or (needed := rows_of_tile(draft, name, head)) is None
-        or not overlaps_little(needed, strips[0].factor)
+        or not overlaps_little(needed, row_tiles[0].factor)
     ):
         return None
-    return At(head, strips[1])
+    return At(head, row_tiles[1])
 
 
 def head_of(state: State, reader: str) -> str:
@@ -362,8 +369,8 @@ def row_tile_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
     rows = row_tile_axis(draft, draft.state.stage(head))
     for relation in plan.relations:
         if rows and isinstance(relation, Split) and relation.parent == rows.name and relation.factor >= FEWEST_ROWS:
-            strips = loops_from(plan, relation.outer)
-            loop = next((each for each in plan.loops if strips == (each.name,)), None)
+            row_tiles = loops_from(plan, relation.outer)
+            loop = next((each for each in plan.loops if row_tiles == (each.name,)), None)
             inner = loops_from(plan, relation.inner)
             if (
                 loop is None

@@ -203,8 +203,8 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
 
 def pace(reader: Stage, point: Point) -> Fraction:
     """Returns the fraction of elements that a read meets: 1/s where it advances along an axis with stride s."""
-    steps = (abs(_step(e, axis.var)) for e in point for axis in reader.all_axes)
-    return Fraction(1, prod(step for step in steps if step > 1))
+    strides = (abs(_stride(e, axis.var)) for e in point for axis in reader.all_axes)
+    return Fraction(1, prod(stride for stride in strides if stride > 1))
 
 
 def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
@@ -230,11 +230,11 @@ def evaluation_of_index(stage: Stage) -> Fraction:
     short = written_out_axes(stage)
     if not short or stage.axes[-1] in short or not is_chosen_by_position(stage):
         return Fraction(evaluation(stage))
-    total, places = 0, list(product(*(range(index.constant_value(axis.extent) or 1) for axis in short)))
-    for place in places:
-        known: dict[Node, Node] = {axis.var: const(i64, k) for axis, k in zip(short, place, strict=True)}
+    total, points = 0, list(product(*(range(index.constant_value(axis.extent) or 1) for axis in short)))
+    for point in points:
+        known: dict[Node, Node] = {axis.var: const(i64, k) for axis, k in zip(short, point, strict=True)}
         total += _evaluation(tuple(transform(body, fold_constants, known) for body in stage.bodies))
-    return Fraction(total, max(1, len(places)))
+    return Fraction(total, max(1, len(points)))
 
 
 def _evaluation(bodies: tuple[Expr, ...]) -> int:
@@ -257,9 +257,9 @@ def transposes_rows(stage: Stage, reader: Stage, point: Point) -> bool:
     """
     branches = {e for e in scalars_of(stage) if isinstance(e, Item) and isinstance(e.form, Cond)}
     order = {axis.var: k for k, axis in enumerate(reader.all_axes)}
-    places = [order[e] for e in point if isinstance(e, Var) and e in order]
+    axes = [order[e] for e in point if isinstance(e, Var) and e in order]
     own = {axis.var for axis in stage.axes}
-    return places != sorted(places) and any(
+    return axes != sorted(axes) and any(
         cost_of(node) >= FUNCTION and 0 < len(own & free_variables(node)) < len(own)
         for node in scalar_nodes(*stage_roots(stage), stop=branches)
         if node not in branches
@@ -284,7 +284,7 @@ def is_across(reader: Stage, point: Point) -> bool:
     if len(point) < 2 or None in point:
         return False
     (*rows, last), along = point, reader.axes[-1].var
-    return any(_step(e, along) for e in rows) and any(abs(_step(last, axis.var)) == 1 for axis in reader.axes[:-1])
+    return any(_stride(e, along) for e in rows) and any(abs(_stride(last, axis.var)) == 1 for axis in reader.axes[:-1])
 
 
 def is_chosen_by_position(stage: Stage) -> bool:
@@ -350,16 +350,16 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
     if len(same) > 1 or any(None in point or point[-1] is not last for point in points):
         return False
     whole = all(array_name(load.array, state.uses.names) not in state.uses.stages for load in loads_of(stage))
-    lines = all(not load.indices or _step(load.indices[-1], stage.axes[-1].var) == 1 for load in loads_of(stage))
+    lines = all(not load.indices or _stride(load.indices[-1], stage.axes[-1].var) == 1 for load in loads_of(stage))
     return (
         whole
         and lines
         and not slow_operations(scalars_of(stage))
-        and all(_step(point[-2], row) == 1 for point in points)
+        and all(_stride(point[-2], row) == 1 for point in points)
     )
 
 
-def _step(e: Expr | None, var: Var) -> int:
+def _stride(e: Expr | None, var: Var) -> int:
     """Returns by how much an index advances with a variable, boundary conditions ignored; 0 where not affinely."""
     if e is None:
         return 0

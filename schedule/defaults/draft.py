@@ -15,11 +15,11 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.defaults.demand import Demand, find_demand
 from raido.schedule.defaults.row_reads import RowReads
 from raido.schedule.machine import Machine
-from raido.schedule.replay import IN_BRANCHES, apply_step
+from raido.schedule.recorded import Directive, Value
+from raido.schedule.replay import IN_BRANCHES, apply_directive
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
-from raido.schedule.steps import Step, Value
-from raido.schedule.strategies.numbers import with_numbers
+from raido.schedule.strategies.parameters import with_parameters
 
 UNKNOWN = 2048
 
@@ -30,7 +30,7 @@ class Draft:
     only: the directives that may be recorded; () for all.
     """
 
-    __slots__ = ("apart", "chains", "cycles", "demand", "machine", "only", "reads", "sizes", "state", "steps")
+    __slots__ = ("apart", "chains", "cycles", "demand", "directives", "machine", "only", "reads", "sizes", "state")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Draft:
         self.machine = machine
         self.sizes = sizes
         self.only = only
-        self.steps: list[Step] = []
+        self.directives: list[Directive] = []
         self.cycles: dict[Hashable, float] = {}  # cache of `rows.rows_of_register_tile`
         self.demand: Demand = demand or find_demand(state)
         self.chains: dict[tuple[str, int], Mapping[str, int | Fraction]] = {}  # cache of `chains.chain_in_row_tiles`
@@ -53,17 +53,17 @@ class Draft:
 
     def decide(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a directive if it is legal, with default parameters for the machine; returns whether it was."""
-        return self.accept(with_numbers(self.state, Step(stage, directive, tuple(args.items())), self.machine))
+        return self.accept(with_parameters(self.state, Directive(stage, directive, tuple(args.items())), self.machine))
 
-    def accept(self, step: Step) -> bool:
+    def accept(self, directive: Directive) -> bool:
         """Records a step if it is legal; returns whether it was."""
-        if self.only and step.directive not in self.only:
+        if self.only and directive.name not in self.only:
             return False
         try:
-            self.state = apply_step(self.state, step)
+            self.state = apply_directive(self.state, directive)
         except ScheduleError:
             return False
-        self.steps.append(with_numbers(self.state, step))
+        self.directives.append(with_parameters(self.state, directive))
         self.chains.clear()
         return True
 
@@ -96,16 +96,16 @@ class Draft:
 
     def adopt(self, trial: Draft) -> None:
         """Takes over the state and the steps of a trial."""
-        self.state, self.steps = trial.state, [*self.steps, *trial.steps]
+        self.state, self.directives = trial.state, [*self.directives, *trial.directives]
         self.chains.clear()
 
     def branch(self) -> Draft:
         """Returns a draft of a branch of a stage that starts from this one; `when` makes a step of it."""
         return Draft(self.state, self.machine, self.sizes, self.demand, IN_BRANCHES)
 
-    def when(self, stage: str, test: str) -> Step:
+    def when(self, stage: str, test: str) -> Directive:
         """Returns the step that makes this draft's steps a branch of a stage."""
-        return Step(stage, "when", (), ((test, tuple(self.steps)),))
+        return Directive(stage, "when", (), ((test, tuple(self.directives)),))
 
     def renew_demand(self) -> None:
         """Computes the access maps again, after stages were added or changed."""

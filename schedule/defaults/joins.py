@@ -105,8 +105,8 @@ def shares_reads(state: State, demand: Demand, fused_stage: str, leader: str) ->
     for array, points in demand.reads(fused_stage).items():
         there = demand.reads(leader)[array]
         for point in points:
-            (place,) = moved((point,), state.stage(fused_stage).axes, state.stage(leader).axes)
-            total, common = total + 1, common + (place in there)
+            (index,) = moved((point,), state.stage(fused_stage).axes, state.stage(leader).axes)
+            total, common = total + 1, common + (index in there)
     return 2 * common >= total
 
 

@@ -24,7 +24,7 @@ from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
 from raido.schedule.defaults.planes import planes_of, row_tile_axis
-from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, decide_packed_loops, decide_product_loops
+from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_ITERATIONS, decide_packed_loops, decide_product_loops
 from raido.schedule.defaults.queries import (
     ENOUGH_TASKS,
     array_of,
@@ -151,8 +151,8 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
         return False
     points = draft.demand.points_read(stage.name)
     down = [point for point in points if contiguity(reduced.var, point) < 0]
-    steps = {contiguity(vector.var, point) if None not in point else -1 for point in down}
-    return 1 in steps and steps <= {0, 1}
+    strides = {contiguity(vector.var, point) if None not in point else -1 for point in down}
+    return 1 in strides and strides <= {0, 1}
 
 
 def decide_column_folds(draft: Draft, stage: Stage) -> bool:
@@ -179,7 +179,7 @@ def decide_column_folds(draft: Draft, stage: Stage) -> bool:
 
 def column_chunk(draft: Draft, stage: Stage) -> int:
     """Returns the number of rows that one thread adds to a row of sums of its own."""
-    chunk = max(FEWEST_STEPS, draft.machine.task >> 7)
+    chunk = max(FEWEST_ITERATIONS, draft.machine.task >> 7)
     return chunk if extent(draft, stage.reduction_axes[0].extent) >= FEWEST_CHUNKS * chunk else chunk // 2
 
 
@@ -227,8 +227,8 @@ def decide_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
             draft.decide(name, "reorder", axes=(rows.name + "o", *planes, rows.name + "i"))
         if unroll_and_jam and rows is stage.axes[-2] and fits_row_tiles(draft, stage):
             decide_rows_side_by_side(draft, stage, rows.name + "i", unroll_and_jam)
-        strips = draft.fuse(name, [*apart, rows.name + "o"])
-        decide_parallel(draft, stage, strips, chain_rows(draft, stage), vector)
+        row_tiles = draft.fuse(name, [*apart, rows.name + "o"])
+        decide_parallel(draft, stage, row_tiles, chain_rows(draft, stage), vector)
     else:
         if planes:
             draft.decide(name, "reorder", axes=(rows.name, *planes))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from raido.algo.graph.reduction import identities_of
-from raido.schedule.cost.values_of_steps import is_faster_in_strips
+from raido.schedule.cost.values_of_updates import is_faster_in_tiles
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.latency import gangs_of_iterations
@@ -42,7 +42,7 @@ def decide_parts(draft: Draft, name: str) -> None:
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         free = not has_threads_around(draft.state, stage)
         if part in ("combine", "check"):
-            decide_strips(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2), free)
+            decide_part_tiles(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2), free)
         elif part in ("totals", "count"):
             decide_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
         elif part == "search" and free:
@@ -50,7 +50,7 @@ def decide_parts(draft: Draft, name: str) -> None:
         elif part == "values":
             if are_values_sooner_in_lanes(draft, stage):
                 gangs = max(GANGS_OF_VALUES, gangs_of_iterations(draft, stage, stage.reduction_axes[-1]))
-                draft.decide(whole, "split", axis=axes[0], factor=strip_of_steps(draft))
+                draft.decide(whole, "split", axis=axes[0], factor=tile_of_updates(draft))
                 draft.decide(whole, "vectorize", axis=axes[0] + "i", interleave=gangs)
         elif part == "copy":
             if free:
@@ -96,7 +96,7 @@ def has_lanes_around(draft: Draft, stage: Stage) -> bool:
     return False
 
 
-def strip_of_steps(draft: Draft) -> int:
+def tile_of_updates(draft: Draft) -> int:
     """Returns the number of an update's steps whose values and indices a quarter of L1 holds."""
     return block_of(draft.machine.l1 // 4, VALUE_AND_INDEX)
 
@@ -104,14 +104,14 @@ def strip_of_steps(draft: Draft) -> int:
 def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
     """Whether the values and indices of an update's many steps, inlined stages included, are computed faster in lanes."""
     last = stage.reduction_axes[-1]
-    steps = known_extent(draft, last.extent)
-    if steps is not None and steps < strip_of_steps(draft) // 2:
+    updates = known_extent(draft, last.extent)
+    if updates is not None and updates < tile_of_updates(draft) // 2:
         return False
     inlined = [draft.state.stage(name) for name in draft.demand.reads(stage.name) if name in draft.demand.inlined]
-    return is_faster_in_strips(stage, last.var, inlined, draft.machine)
+    return is_faster_in_tiles(stage, last.var, inlined, draft.machine)
 
 
-def decide_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:
+def decide_part_tiles(draft: Draft, part: str, axes: list[str], tile: int, threads: bool) -> None:
     """Schedules threads over the first axis, in chunks if it is the only one, and lanes along the last; lanes alone inside parallel
     loops.
     """
@@ -120,7 +120,7 @@ def decide_strips(draft: Draft, part: str, axes: list[str], strip: int, threads:
         draft.decide(part, "vectorize", axis=axes[-1])
         return
     if not inner:
-        draft.decide(part, "split", axis=first, factor=strip)
+        draft.decide(part, "split", axis=first, factor=tile)
     draft.decide(part, "parallel", axis=first if inner else first + "o")
     draft.decide(part, "vectorize", axis=inner[-1] if inner else first + "i")
 

@@ -34,7 +34,9 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
-FEWEST_STEPS = 64  # reduction steps of a chunk, at least: its partial results are stored, and loaded to be combined
+FEWEST_ITERATIONS = (
+    64  # reduction steps of a chunk, at least: its partial results are stored, and loaded to be combined
+)
 FEWEST_CHUNKS = 8
 BLOCKS = 16  # blocks of columns for which the rows of a left factor are packed once: some hundred uses of each element
 LANES_FULL = 4  # steps of each lane of a vector of partial sums: about as many as combining the lanes takes
@@ -151,7 +153,7 @@ def decide_branch_of_few_results(draft: Draft, stage: Stage, few: Draft) -> None
 
 def chunk_of_rows(machine: Machine) -> int:
     """Returns the reduction steps of a chunk where reductions are shared by threads and their number is not known."""
-    return max(FEWEST_STEPS, machine.task >> 7)
+    return max(FEWEST_ITERATIONS, machine.task >> 7)
 
 
 def count_of_rows(draft: Draft, stage: Stage) -> int | None:
@@ -196,10 +198,10 @@ def decide_tiles(draft: Draft, stage: Stage, chunk: int) -> bool:
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
     if not draft.decide(name, "tile", **{i: rows, j: width_of_tile(stage, draft.machine)}):
         return False
-    steps, chunks = [axis.name for axis in stage.reduction_axes], []
-    if chunk and draft.decide(name, "split", axis=steps[0], factor=chunk):
-        chunks, steps = [steps[0] + "o"], [steps[0] + "i"]
-    draft.decide(name, "reorder", axes=(*chunks, i + "o", j + "o", *steps, i + "i", j + "i"))
+    folds, chunks = [axis.name for axis in stage.reduction_axes], []
+    if chunk and draft.decide(name, "split", axis=folds[0], factor=chunk):
+        chunks, folds = [folds[0] + "o"], [folds[0] + "i"]
+    draft.decide(name, "reorder", axes=(*chunks, i + "o", j + "o", *folds, i + "i", j + "i"))
     decide_sums(draft, stage, i + "i", j + "i")
     tasks = [*chunks, *(axis.name for axis in stage.axes[:-2]), i + "o"]
     draft.decide(name, "parallel", axis=tasks[0])
@@ -220,13 +222,13 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     """
     trial, name, (i, j) = draft.trial(), stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
-    if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_STEPS:
+    if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_ITERATIONS:
         # an element that is copied takes as long as some dozen steps of its sum
         trial.decide(name, "strategy", name="triangle")
     if not trial.decide(name, "split", axis=i, factor=rows):
         return False
     block, width = columns_of_block(draft, stage), width_of_tile(stage, draft.machine)
-    outer, steps = ([axis.name for axis in axes] for axes in (stage.axes[:-2], stage.reduction_axes))
+    outer, folds = ([axis.name for axis in axes] for axes in (stage.axes[:-2], stage.reduction_axes))
     by_columns = [] if outer else factors_by_columns(draft, stage)
     loops, column = [], j
     for factor in [block * BLOCKS] * bool(by_columns) + [block] * (block > width) + [width]:
@@ -237,7 +239,7 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     many = prod(ENOUGH_TASKS if n is None else n for n in products) >= ENOUGH_TASKS
     apart = many and any(axis.var in point for axis in stage.axes[:-2] for point in packed.values())
     around = [*outer, *blocks] if apart else [*blocks, *outer]
-    trial.decide(name, "reorder", axes=(*around, i + "o", *tiles, *steps, i + "i", column))
+    trial.decide(name, "reorder", axes=(*around, i + "o", *tiles, *folds, i + "i", column))
     decide_sums(trial, stage, i + "i", column)
     trial.decide(name, "parallel", axis=outer[0] if apart else trial.fuse(stage.name, [*outer, i + "o"]))
     for array, point in packed.items():
@@ -290,23 +292,23 @@ def decide_panels(
     name, (*tiles, column) = stage.name, columns
     around = [axis.name for axis in stage.axes[:-2] if axis.var in point]
     fixed = [f"d{d}" for d, e in enumerate(point) if index.constant_value(e) is not None]  # type: ignore[arg-type]
-    steps = [axis.name for axis in stage.reduction_axes]
-    layout = (*around, *blocks, *tiles, *fixed, *steps, column)
+    folds = [axis.name for axis in stage.reduction_axes]
+    layout = (*around, *blocks, *tiles, *fixed, *folds, column)
     made = draft.cache(name, array, blocks[-1], layout=layout)
     if made is None:
         return False
-    copy, along, copied = made.name, steps[-1], columns_of_block(draft, stage)
+    copy, along, copied = made.name, folds[-1], columns_of_block(draft, stage)
     lanes = square_lanes(draft, made)
     if is_transposed(stage, point) and draft.decide(copy, "split", axis=along, factor=lanes):
-        draft.decide(copy, "reorder", axes=(*tiles, *steps[:-1], along + "o", column, along + "i"))
+        draft.decide(copy, "reorder", axes=(*tiles, *folds[:-1], along + "o", column, along + "i"))
         draft.decide(copy, "unroll", axis=along + "i")
         draft.decide(copy, "vectorize", axis=column, lanes=lanes)
-        steps[-1], copied = along + "o", lanes * width_of_tile(stage, draft.machine)
+        folds[-1], copied = along + "o", lanes * width_of_tile(stage, draft.machine)
     else:
-        draft.decide(copy, "reorder", axes=(*steps, *tiles))
+        draft.decide(copy, "reorder", axes=(*folds, *tiles))
         draft.decide(copy, "vectorize", axis=column)
     if not apart:
-        draft.parallel(copy, steps[0], copied * prod(extent(draft, axis.extent) for axis in stage.reduction_axes[1:]))
+        draft.parallel(copy, folds[0], copied * prod(extent(draft, axis.extent) for axis in stage.reduction_axes[1:]))
     draft.renew_demand()
     return True
 
@@ -366,9 +368,9 @@ def chunk_of_product(draft: Draft, stage: Stage) -> int:
     ):
         return 0
     height, width = (n or 1 for n in lengths)
-    step = (height + width) * stage.bodies[0].dtype.itemsize
-    chunk = 1 << max(1, draft.machine.l2 // 2 // step).bit_length() - 1
-    chunk = max(FEWEST_STEPS, min(chunk, 1 << max(1, draft.machine.task // (height * width)).bit_length()))
-    steps = known_extent(draft, stage.reduction_axes[0].extent)
+    bytes_of_iteration = (height + width) * stage.bodies[0].dtype.itemsize
+    chunk = 1 << max(1, draft.machine.l2 // 2 // bytes_of_iteration).bit_length() - 1
+    chunk = max(FEWEST_ITERATIONS, min(chunk, 1 << max(1, draft.machine.task // (height * width)).bit_length()))
+    length = known_extent(draft, stage.reduction_axes[0].extent)
     few = -(-height // rows_of_tile(draft.machine)) < ENOUGH_TASKS
-    return chunk if few and (steps is None or steps >= FEWEST_CHUNKS * chunk) else 0
+    return chunk if few and (length is None or length >= FEWEST_CHUNKS * chunk) else 0

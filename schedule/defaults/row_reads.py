@@ -18,23 +18,23 @@ MOST = 2  # rows read for each row: with more, row tiles would be too low to sha
 
 
 class RowReads(NamedTuple):
-    """The rows read for a row tile: `step` rows for each row of the tile, and `around` more. A whole rate is an int, as nearly all are:
+    """The rows read for a row tile: `stride` rows for each row of the tile, and `around` more. A whole rate is an int, as nearly all are:
     arithmetic on fractions takes twenty times as long."""
 
-    step: int | Fraction
+    stride: int | Fraction
     around: int
 
 
-def row_reads(places: Sequence[Expr | None], rows: Var) -> RowReads | None:
+def row_reads(indices: Sequence[Expr | None], rows: Var) -> RowReads | None:
     """Returns the rows that are read at these indices; None where they do not advance at one rate with the rows that are computed."""
-    found = [place for e in places if (place := _place(e, rows)) is not None]
-    if len(found) < len(places) or len({step for step, *_ in found}) != 1:
+    found = [offset for e in indices if (offset := _offset(e, rows)) is not None]
+    if len(found) < len(indices) or len({stride for stride, *_ in found}) != 1:
         return None
-    (step, *_), lows, highs = zip(*found, strict=True)
-    return RowReads(step, max(0, max(highs) - min(lows) + 1 - max(1, int(step))))
+    (stride, *_), lows, highs = zip(*found, strict=True)
+    return RowReads(stride, max(0, max(highs) - min(lows) + 1 - max(1, int(stride))))
 
 
-def _place(e: Expr | None, rows: Var) -> tuple[int | Fraction, int, int] | None:
+def _offset(e: Expr | None, rows: Var) -> tuple[int | Fraction, int, int] | None:
     """Returns the rate of an index with respect to rows, and its least and greatest offset, clamps ignored; None for other indices."""
     if e is None:
         return None

@@ -55,7 +55,7 @@ def rows_of_register_tile(draft: Draft, stage: Stage, vector: Axis | None) -> in
     height, width = known_size(draft, stage)
     share = streamed_share(draft, stage, work)
     fits = fits_registers((*work.reads.values(), *work.inlined.values()), draft.machine)
-    whole = strips_of(draft, stage) is None
+    whole = row_tiles_of(draft, stage) is None
     most = LINES if not fits else STREAMED if whole and share(1) and width is not None else KEPT
     even = height is None  # heights are more often even than not
     candidates = [rows for rows in most if not even or rows & (rows - 1) == 0]
@@ -100,9 +100,9 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
     """
     *_, rows, last = stage.axes
     axes = {axis.var: extent(draft, axis.extent) for axis in stage.axes}
-    strips = strips_of(draft, stage)
-    if strips is not None:
-        axes[rows.var] = min(chain_rows(draft, strips), axes[rows.var])
+    tiled_chain = row_tiles_of(draft, stage)
+    if tiled_chain is not None:
+        axes[rows.var] = min(chain_rows(draft, tiled_chain), axes[rows.var])
     else:
         size = stage.bodies[0].dtype.itemsize
         height, width = known_size(draft, stage)
@@ -111,7 +111,7 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
             axes[last.var] = lines * LINE // size
         if height is None:
             axes[rows.var] = 2 * draft.machine.l3 // (size * axes[last.var])
-    work = Work(tuple(axes.items()), apart=strips is None, far=strips is None)
+    work = Work(tuple(axes.items()), apart=tiled_chain is None, far=tiled_chain is None)
     for name in (stage.name, *fused_stages_of(draft.demand, stage.name)):
         member = draft.state.stage(name)
         own = {axis.var: shared.var for axis, shared in zip(member.axes, stage.axes, strict=True)}
@@ -136,7 +136,7 @@ def known_size(draft: Draft, stage: Stage) -> tuple[int | None, int | None]:
     return height, width
 
 
-def strips_of(draft: Draft, stage: Stage) -> Stage | None:
+def row_tiles_of(draft: Draft, stage: Stage) -> Stage | None:
     """Returns the stage in whose row tiles a stage is computed, the stage itself at the end of a chain; None where it is computed whole."""
     at = draft.state.plan(stage.name).compute
     if isinstance(at, At):

@@ -35,7 +35,7 @@ from raido.schedule.strategies.table import (
     strategy_name,
 )
 
-STRIP_BYTES = 1 << 12
+TILE_BYTES = 1 << 12
 ROWS = 4  # rows of a tile whose running values stay in registers: four rows read and four written are eight streams
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
@@ -69,13 +69,13 @@ def decide_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         block = chain_block(draft, stage)
         if count is None or count > block:
             draft.decide(name, "strategy", name="chain", block=block)
-    strips = vector is not None and vector is not axis and len(others) > 0
+    in_tiles = vector is not None and vector is not axis and len(others) > 0
     if isinstance(draft.state.plan(name).compute, At):
-        strips = False
+        in_tiles = False
     elif others and all(loop.kind == "serial" for loop in draft.state.plan(name).loops):
-        if strips and vector is not None and others == [vector]:
+        if in_tiles and vector is not None and others == [vector]:
             decide_few_columns(draft, stage, vector)
-        decide_rows(draft, stage, others, vector if strips else None)
+        decide_rows(draft, stage, others, vector if in_tiles else None)
         return
     if vector is axis and not others:
         decide_parts_of_blocks(draft, stage)
@@ -221,12 +221,12 @@ def is_selection(draft: Draft, stage: Stage) -> bool:
     Stretches of data-dependent length, or of a share of all elements, are taken to be long, those of a size of their own (k) to be short.
     """
     assert stage.sort is not None
-    if stage.sort.places is None or "quickselect" not in strategies_of(stage):
+    if stage.sort.positions is None or "quickselect" not in strategies_of(stage):
         return False
     if draft.machine.cores >= SORTS_PER_SELECTION and len(stage.all_axes) == 1:
         return False  # a selection is the work of one thread, a sort by digits of all
     count = known(draft, stage.reduction_axes[0].extent)
-    lengths = [known(draft, index.add(index.sub(high, low), 1)) for low, high in stage.sort.places]
+    lengths = [known(draft, index.add(index.sub(high, low), 1)) for low, high in stage.sort.positions]
     most, whole = [greatest(length) for length in lengths], index.constant_value(count)
     if whole is not None and None not in most:
         return SELECTED * sum(each for each in most if each) <= whole
@@ -270,14 +270,14 @@ def decide_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | N
         return
     inside = [each for each in others[others.index(across) + 1 :] if is_short(each.extent)]
     size = sum(body.dtype.itemsize for body in stage.bodies) * prod(extent(draft, each.extent) for each in inside)
-    strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // size)
+    tile = max(16, min(TILE_BYTES, draft.machine.l1 // 8) // size)
     outer, inner = across.name + "o", across.name + "i"
     before = [each.name for each in others if each is not across and each not in inside]
     width = known_extent(draft, across.extent)
     if width is not None and not before:
         line = max(16, 2 * LINE // size)
-        strip = min(strip, max(line, width // draft.machine.cores // line * line))
-    if draft.decide(name, "split", axis=across.name, factor=strip):
+        tile = min(tile, max(line, width // draft.machine.cores // line * line))
+    if draft.decide(name, "split", axis=across.name, factor=tile):
         rows = not inside and draft.decide(name, "split", axis=axis.name, factor=ROWS)
         along = (axis.name + "o", inner, axis.name + "i") if rows else (axis.name, inner)
         draft.decide(name, "reorder", axes=(*before, outer, *along, *(each.name for each in inside)))

@@ -78,8 +78,8 @@ def may_branch(draft: Draft, stage: Stage) -> bool:
     """Whether no other stage is to be fused into or placed in the loops of a stage, which would have to be the same for all sizes."""
     if stage.name in draft.demand.leaders.values() or stage.outer:
         return False
-    strips = chain(draft, stage)
-    if not all(len(stage.axes) == 1 and is_line_of_folds(draft.state.stage(each)) for each in strips):
+    tiled = chain(draft, stage)
+    if not all(len(stage.axes) == 1 and is_line_of_folds(draft.state.stage(each)) for each in tiled):
         return False
     made = ((draft.state.uses.stages.get(array), points) for array, points in draft.demand.reads(stage.name).items())
     return not any(isinstance(each, Stage) and is_made_for_elements(draft, each, points) for each, points in made)

@@ -51,6 +51,8 @@ def full_lanes(draft: Draft, stage: Stage) -> Axis | None:
     fills = (
         count > 1 and count & (count - 1) == 0 and all(count <= draft.machine.lanes(b.dtype.bits) for b in stage.bodies)
     )
-    steps = {axis.var for axis in stage.reduction_axes}
-    each_step = [p for p in accesses_of(draft, stage) if not steps or any(moves(e, var) for e in p for var in steps)]
-    return vector if fills and all(contiguity(vector.var, point) >= 0 for point in each_step) else None
+    variables = {axis.var for axis in stage.reduction_axes}
+    per_iteration = [
+        p for p in accesses_of(draft, stage) if not variables or any(moves(e, var) for e in p for var in variables)
+    ]
+    return vector if fills and all(contiguity(vector.var, point) >= 0 for point in per_iteration) else None

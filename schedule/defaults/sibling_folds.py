@@ -125,10 +125,10 @@ def folds_the_same(state: State, demand: Demand, fused_stage: str, leader: str) 
     total = common = 0
     changing = {axis.var for axis in one.reduction_axes}
     for array, points in demand.reads(fused_stage).items():
-        steps = {point for point in points if any(moves(e, var) for e in point for var in changing)}
+        moving = {point for point in points if any(moves(e, var) for e in point for var in changing)}
         there = demand.reads(leader).get(array, set())
-        total += len(steps)
-        common += len(moved(steps, one.all_axes, other.all_axes) & there)
+        total += len(moving)
+        common += len(moved(moving, one.all_axes, other.all_axes) & there)
     return common > 0 and 2 * common >= total
 
 

@@ -5,7 +5,7 @@ by chunk: into four replicas in turn where the bins fit an eighth of L1. Where b
 instead, unless they are known to be in the order of their bins; for sizes unknown before the call that is a branch, taken where bins fill
 some ranges of `sorted` and steps are many, but few for each bin. Atomic steps are for threads. Values that are set, and rows, are stored in
 lanes; long rows in chunks for threads. Values and indices that take operations are computed in lanes before the steps, tile by tile, where
-that is faster (`cost/values_of_steps`).
+that is faster (`cost/values_of_updates`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from raido.schedule.defaults.latency import MOST
 from raido.schedule.defaults.parts import are_values_sooner_in_lanes, decide_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
-from raido.schedule.stages.runs import steps_are_in_order
+from raido.schedule.recorded import Directive
+from raido.schedule.stages.runs import updates_are_in_order
 from raido.schedule.stages.stage import Stage, initial_values
-from raido.schedule.stages.updates.dependence import place_of
-from raido.schedule.steps import Step
-from raido.schedule.strategies.table import STEPS_FOR_A_BIN, block_of
+from raido.schedule.stages.updates.dependence import bare_index
+from raido.schedule.strategies.table import UPDATES_FOR_A_BIN, block_of
 
 TURNS = 4
 FAR_RANGES = 4  # ranges of `sorted`: in fewer, bins that follow each other are often in one cache
-FEW_STEPS = 2 * STEPS_FOR_A_BIN  # for each bin: with more, `private` has two chunks
+FEW_UPDATES = 2 * UPDATES_FOR_A_BIN  # for each bin: with more, `private` has two chunks
 LONG_ROW = 1024  # elements: two strips, of which each still is some lines
 
 
@@ -39,8 +39,8 @@ def decide_update_loops(draft: Draft, stage: Stage) -> None:
     assert stage.update is not None
     name, first = stage.name, stage.all_axes[0]
     placed = isinstance(draft.state.plan(name).compute, At)
-    if not placed and stage.update.mode == "unique" and _is_evenly_placed(stage):
-        decide_place_loops(draft, stage)
+    if not placed and stage.update.mode == "unique" and _has_even_indices(stage):
+        decide_unique_update_loops(draft, stage)
         return
     side_by_side = first not in stage.reduction_axes
     if side_by_side and not placed:
@@ -87,21 +87,23 @@ def decide_row_tiles(draft: Draft, stage: Stage) -> bool:
         branch = draft.branch()
         rows = " + ".join(" * ".join(a.name for a in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
         test = f"{last.name} >= {LONG_ROW} and {last.name} * ({rows}) >= {draft.machine.task}"
-        if decide_strips(branch, stage, LONG_ROW // 2):
+        if decide_update_tiles(branch, stage, LONG_ROW // 2):
             draft.accept(branch.when(stage.name, test))
         return False
     rows = sum(prod(extent(draft, axis.extent) for axis in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
     if length < LONG_ROW or length * rows < draft.machine.task:
         return False
     line = LINE // min(body.dtype.itemsize for body in stage.bodies)
-    return decide_strips(draft, stage, max(line, min(LONG_ROW // 2, length // draft.machine.cores // line * line)))
+    return decide_update_tiles(
+        draft, stage, max(line, min(LONG_ROW // 2, length // draft.machine.cores // line * line))
+    )
 
 
-def decide_strips(draft: Draft, stage: Stage, strip: int) -> bool:
+def decide_update_tiles(draft: Draft, stage: Stage, tile: int) -> bool:
     """Schedules threads over chunks of rows, with the steps inside; returns whether that is legal."""
     name, last = stage.name, stage.axes[-1].name
     outer, inner = last + "o", last + "i"
-    if not draft.decide(name, "split", axis=last, factor=strip):
+    if not draft.decide(name, "split", axis=last, factor=tile):
         return False
     draft.decide(name, "reorder", axes=(outer, *(axis.name for axis in stage.all_axes if axis.name != last), inner))
     draft.decide(name, "parallel", axis=outer)
@@ -111,7 +113,7 @@ def decide_strips(draft: Draft, stage: Stage, strip: int) -> bool:
 
 def decide_strategy(draft: Draft, stage: Stage) -> None:
     """Chooses private bins for chunks of steps, or, for steps that are not known to be in order, steps sorted by their bins."""
-    in_order = steps_are_in_order(stage)
+    in_order = updates_are_in_order(stage)
     beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
     if beyond and not in_order and draft.decide(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
         return
@@ -121,7 +123,7 @@ def decide_strategy(draft: Draft, stage: Stage) -> None:
     draft.decide(stage.name, "strategy", name="private", replicas=turns(draft, stage))
 
 
-def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
+def sorted_where_far(draft: Draft, stage: Stage) -> Directive | None:
     """Returns the branch with sorted steps, for sizes with distant bins and many steps; None where it is not needed or refused."""
     if bins_of(draft, stage) or not all(axis.name.isidentifier() for axis in stage.all_axes):
         return None
@@ -131,8 +133,8 @@ def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
         return None
     decide_loops_of_result(branch, stage, stage.all_axes[0])
     decide_parts(branch, stage.name)
-    bins, steps = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
-    test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {steps} < {FEW_STEPS} * {bins}"
+    bins, updates = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
+    test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {updates} < {FEW_UPDATES} * {bins}"
     return branch.when(stage.name, test)
 
 
@@ -141,25 +143,25 @@ def range_of(draft: Draft, stage: Stage) -> int:
     return block_of(draft.machine.l2 // 2, sum(body.dtype.itemsize for body in stage.bodies))
 
 
-def decide_place_loops(draft: Draft, stage: Stage) -> None:
+def decide_unique_update_loops(draft: Draft, stage: Stage) -> None:
     """Schedules steps with distinct, evenly spread destinations: lanes along contiguous ones, threads over the others."""
     name = stage.name
-    steps = [axis for axis in _step_axes(stage) if known_extent(draft, axis.extent) != 1]
-    if not steps:
+    update_axes = [axis for axis in _update_axes(stage) if known_extent(draft, axis.extent) != 1]
+    if not update_axes:
         return
-    lanes = _axis_of_lanes(stage, steps)
-    first = next((axis for axis in steps if axis is not lanes), None)
-    if first is None or (lanes is None and len(steps) == 1):
-        count = known_extent(draft, steps[0].extent)
+    lanes = _axis_of_lanes(stage, update_axes)
+    first = next((axis for axis in update_axes if axis is not lanes), None)
+    if first is None or (lanes is None and len(update_axes) == 1):
+        count = known_extent(draft, update_axes[0].extent)
         chunk = draft.machine.task // (2 if lanes is not None else 32)
-        inner = steps[0].name
+        inner = update_axes[0].name
         if (count is None or count > chunk) and draft.decide(name, "split", axis=inner, factor=chunk):
             draft.decide(name, "parallel", axis=inner + "o")
             inner += "i"
         if lanes is not None:
             draft.decide(name, "vectorize", axis=inner)
         return
-    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in steps if axis is not first)
+    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in update_axes if axis is not first)
     if each * extent(draft, first.extent) > draft.machine.task // 4:
         draft.parallel(name, first.name, each)
     if lanes is not None:
@@ -176,41 +178,41 @@ def _reads_beside(stage: Stage, lanes: Axis) -> bool:
     """
     assert stage.reduction is not None
     changed = {load.array for load in loads_in(*initial_values(stage.reduction))}
-    *rows, place = (index.canonical(e) for e in _places(stage))
+    *rows, position = (index.canonical(e) for e in _indices(stage))
     return any(
         load.array in changed
         and lanes.var in free_variables(load.indices[-1])
         and all(index.canonical(e) is row for e, row in zip(load.indices, rows, strict=False))
-        and index.canonical(load.indices[-1]) is not place
+        and index.canonical(load.indices[-1]) is not position
         for load in loads_in(*stage.reduction.values)
     )
 
 
-def _step_axes(stage: Stage) -> list[Axis]:
+def _update_axes(stage: Stage) -> list[Axis]:
     """Returns the axes that steps run over, in the order of the loops."""
     return [axis for axis in stage.all_axes if axis not in stage.whole_axes]
 
 
-def _is_evenly_placed(stage: Stage) -> bool:
+def _has_even_indices(stage: Stage) -> bool:
     """Whether no destination index is read from an array, unless all steps read the same element."""
-    steps = {axis.var for axis in _step_axes(stage)}
-    read = [node for e in _places(stage) for node in scalar_nodes(e) if isinstance(node, Load)]
-    return not any(node in steps for load in read for e in load.indices for node in scalar_nodes(e))
+    variables = {axis.var for axis in _update_axes(stage)}
+    read = [node for e in _indices(stage) for node in scalar_nodes(e) if isinstance(node, Load)]
+    return not any(node in variables for load in read for e in load.indices for node in scalar_nodes(e))
 
 
-def _places(stage: Stage) -> list[Expr]:
+def _indices(stage: Stage) -> list[Expr]:
     assert stage.update is not None and stage.reduction is not None
     values = stage.reduction.values
     return [
-        axis.var if number is None else place_of(values[number])
-        for axis, number in zip(stage.axes, stage.update.places, strict=True)
+        axis.var if number is None else bare_index(values[number])
+        for axis, number in zip(stage.axes, stage.update.index_values, strict=True)
     ]
 
 
-def _axis_of_lanes(stage: Stage, steps: Sequence[Axis]) -> Axis | None:
+def _axis_of_lanes(stage: Stage, update_axes: Sequence[Axis]) -> Axis | None:
     """Returns the axis along which steps change contiguous elements; None without one."""
-    *outer, last = _places(stage)
-    for axis in reversed(steps):
+    *outer, last = _indices(stage)
+    for axis in reversed(update_axes):
         if index.linear(last)[1].get(axis.var) == 1 and not any(axis.var in scalar_nodes(e) for e in outer):
             return axis
     return None

@@ -134,7 +134,7 @@ def apply_cache(
     if array not in loads or not array:
         raise Refusal(f'"{reader}" does not read "{array}"', arrays=listed(each for each in loads if each))
     read = state.uses.stages.get(array)
-    if isinstance(read, Stage) and read.sort is not None and read.sort.places is not None:
+    if isinstance(read, Stage) and read.sort is not None and read.sort.positions is not None:
         problem = (
             f'only some indices of "{array}" are read, so only a part of it is sorted; a copy would need all of it'
         )

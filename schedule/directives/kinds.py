@@ -20,7 +20,7 @@ from raido.schedule.plan import EDGE, LoopPlan, Split
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.symmetry import is_reduction_alone
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
-from raido.schedule.strategies.numbers import grain_of_partials
+from raido.schedule.strategies.parameters import grain_of_partials
 from raido.schedule.strategies.table import strategies_of
 
 TAILS = ("mask", "shift", "scalar", "exact")

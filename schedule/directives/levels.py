@@ -8,11 +8,11 @@ from raido.schedule.checks.levels import PLACES
 from raido.schedule.directives.kinds import kindless
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one_of, positive, rule
 from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.recorded import PART
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, loop_of, put, with_loop
-from raido.schedule.steps import PART
-from raido.schedule.strategies.numbers import grain_of_partials
+from raido.schedule.strategies.parameters import grain_of_partials
 
 
 class LevelDirectives(Recorder):

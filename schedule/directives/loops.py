@@ -158,10 +158,10 @@ def apply_tile(state: State, stage: str, /, **sizes: int) -> State:
         raise Refusal(
             "no axis is named", "tile(y=32, x=128)", axes=listed(loop.name for loop in state.plan(stage).loops)
         )
-    strips = [(axis, *new_names(state.stage(stage), state.plan(stage), axis, None)) for axis in sizes]
+    tiles = [(axis, *new_names(state.stage(stage), state.plan(stage), axis, None)) for axis in sizes]
     for axis, factor in sizes.items():
         state = apply_split(state, stage, axis, factor)
-    return apply_reorder(state, stage, (*(outer for _, outer, _ in strips), *(inner for _, _, inner in strips)))
+    return apply_reorder(state, stage, (*(outer for _, outer, _ in tiles), *(inner for _, _, inner in tiles)))
 
 
 def no_loops_when_inlined(state: State, stage: str) -> None:

@@ -27,7 +27,7 @@ from raido.schedule.state import (
     shared_count,
     stages_read,
 )
-from raido.schedule.strategies.table import check_reads_of_steps, check_scan_placement
+from raido.schedule.strategies.table import check_reads_of_updates, check_scan_placement
 
 
 class PlacementDirectives(Recorder):
@@ -228,15 +228,17 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
             f'"{at.stage}" and "{producer}" are not in the same loop over whole arrays', stages=listed(readers)
         )
     if reaches(state, producer, at.stage):
-        reverse = legal_places(state, at.stage) if at.stage not in state.uses.outputs else ""
+        reverse = legal_compute_sites(state, at.stage) if at.stage not in state.uses.outputs else ""
         remedy = f's["{at.stage}"].compute_at(…) at one of its legal loops: {reverse}' if reverse else None
         raise Refusal(
-            f'"{at.stage}" runs before "{producer}", which needs it', remedy, places=legal_places(state, producer)
+            f'"{at.stage}" runs before "{producer}", which needs it',
+            remedy,
+            places=legal_compute_sites(state, producer),
         )
     outside = [r for r in readers if r != at.stage and (at.stage, at.loop) not in enclosing_loops(state, r)]
     if outside:
         reader = outside[0]
-        legal = legal_places(state, producer)
+        legal = legal_compute_sites(state, producer)
         if at.stage not in readers and len(outside) == len(readers):
             why = f'"{at.stage}" does not read "{producer}"; {quoted(readers)} {"does" if len(readers) == 1 else "do"}'
         else:
@@ -263,7 +265,7 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
     first = min(i for i, loop in enumerate(plan.loops) if is_reduction(target, plan, loop.name))
     if position(plan, at.loop) < first:
         return
-    check_reads_of_steps(state, producer, at)
+    check_reads_of_updates(state, producer, at)
     if producer in stages_read(state, epilogue_loads(target)):
         why, remedy = (
             f'"{at.stage}" reads "{producer}" outside its reduction loops too',
@@ -289,7 +291,7 @@ def is_bounded(load: Load, dimension: int) -> bool:
     return interval(load.indices[dimension], {}) is not None
 
 
-def legal_places(state: State, producer: str) -> str:
+def legal_compute_sites(state: State, producer: str) -> str:
     """Returns the loops that enclose every reader, as text for a message."""
     readers = readers_of(state, producer)
     around: list[tuple[str, str]] | None = None

@@ -15,8 +15,8 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.runs import runs_of, without_marks
 from raido.schedule.stages.stage import Stage
 from raido.schedule.stages.updates.boxes import box_of, gathered
-from raido.schedule.state import State, loop_of, places, plain_plan, put, readers_of, with_loop
-from raido.schedule.strategies.numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
+from raido.schedule.state import State, compute_sites, loop_of, plain_plan, put, readers_of, with_loop
+from raido.schedule.strategies.parameters import MOST_CHUNKS, full_parameters, parameters_over_sizes
 from raido.schedule.strategies.table import BY_BLOCKS, PHASES, strategies_of
 
 MOST_IN_BLOCK = 1 << 40
@@ -96,7 +96,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
         )
     if name == "chain" and state.gpu is not None and whole.sort is None:
         check_chain_of_blocks(whole, next(each for each in found if each in PHASES))
-    chosen = full_numbers(whole, name, numbers)
+    chosen = full_parameters(whole, name, numbers)
     allowed = found[name].numbers | dict.fromkeys(found[name].options, False)
     for number, value in chosen.items():
         if number not in allowed:
@@ -113,7 +113,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
         check_atomic(stage, whole.reduction, bool(chosen["reproducible"]))
     if name == "gather":
         return gather(state, stage)
-    stated = numbers_over_sizes(state, stage, chosen)
+    stated = parameters_over_sizes(state, stage, chosen)
     state = by_runs(state, stage) if name == "runs" else state
     split = "block" in chosen and whole.reduction is not None and whole.sort is None
     after = in_blocks(state, stage, name, cast(int, chosen["block"])) if split else state
@@ -151,7 +151,7 @@ def gather(state: State, stage: str) -> State:
     """Returns the state in which an update that sets a box is a map; its loops are new, over the elements of the result."""
     whole = state.stage(stage)
     if (stage, "loops") in state.decided or any(
-        at.stage == stage for plan in state.plans.values() for at in places(plan)
+        at.stage == stage for plan in state.plans.values() for at in compute_sites(plan)
     ):
         raise Refusal(
             'strategy "gather" replaces the loops of this stage by loops over the elements of its result, and directives for the old loops '

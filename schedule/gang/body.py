@@ -1,6 +1,6 @@
 """The body of a vector loop, for gangs of lanes instead of one index.
 
-`GangBody` translates statement by statement, control flow here, the rest in its base classes: steps of reductions (`GangSteps`),
+`GangBody` translates statement by statement, control flow here, the rest in its base classes: steps of reductions (`GangFolds`),
 names and stores (`GangStores`), values (`GangValues`). `gangs` gangs are interleaved: a varying value is a tuple with one vector for
 each, a uniform one stays a scalar and is computed once. Lanes that are off (`mask`) read and write no memory, and keep their private
 state. (Pharr & Mark, ispc, 2012.)
@@ -14,11 +14,11 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.gang.folds import GangFolds, replace_parts
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation
 from raido.schedule.gang.liveness import InductionVariable, dead_after, find_induction_variables, split_condition
 from raido.schedule.gang.registers import Registers
-from raido.schedule.gang.steps import GangSteps, replace_parts
-from raido.schedule.gang.transposes import RegisterBlock, find_register_blocks, rounds_of
+from raido.schedule.gang.transposes import RegisterBlock, find_register_blocks, shuffle_levels
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import reads_memory
@@ -44,7 +44,7 @@ from raido.schedule.nest.walk import expressions_of, statements_within
 _CHEAP = 24  # operations of a divergent side that runs without a test
 
 
-class GangBody(GangSteps):
+class GangBody(GangFolds):
     """One translation of a loop body, for `gangs` gangs of `lanes` lanes that start at `base`."""
 
     def __init__(
@@ -71,13 +71,13 @@ class GangBody(GangSteps):
 
     def _statements(self, statements: Sequence[Statement]) -> None:
         register_blocks = find_register_blocks(statements, self.loop, self.lanes) if self.mask is None else []
-        for place, statement in enumerate(statements):
+        for number, statement in enumerate(statements):
             self.memo.clear()
             for register_block in register_blocks:
-                if register_block.first == place:
+                if register_block.first == number:
                     self._transpose(register_block)
             if isinstance(statement, While):
-                self._while(statement, statements[:place], statements[place + 1 :])
+                self._while(statement, statements[:number], statements[number + 1 :])
             else:
                 self._statement(statement)
         for register_block in register_blocks:
@@ -93,11 +93,13 @@ class GangBody(GangSteps):
             return
         gangs = []
         for g in range(self.gangs):
-            places = [tuple(ix.add(m[0][g], row * m[1]) for m in motions if m) for row in range(self.lanes)]
+            indices = [tuple(ix.add(m[0][g], row * m[1]) for m in motions if m) for row in range(self.lanes)]
             now = [
-                *self._each("row", (VectorRead(read.buffer, place, 1, self.lanes, None, False) for place in places), g)
+                *self._each(
+                    "row", (VectorRead(read.buffer, number, 1, self.lanes, None, False) for number in indices), g
+                )
             ]
-            for shuffles in rounds_of(self.lanes, read.dtype.bits):
+            for shuffles in shuffle_levels(self.lanes, read.dtype.bits):
                 now = [*self._each("turned", (LaneShuffle(now[a], now[b], taken) for a, b, taken in shuffles), g)]
             gangs.append(now)
         self.transposed.update(zip(register_block.reads, zip(*gangs, strict=True), strict=True))
@@ -219,7 +221,7 @@ class GangBody(GangSteps):
         for s in statements_within(block):
             if isinstance(s, Block):
                 continue
-            if not isinstance(s, (Let, Store)) or (isinstance(s, Store) and s.buffer not in self.copies):
+            if not isinstance(s, (Let, Store)) or (isinstance(s, Store) and s.buffer not in self.gang_buffers):
                 return False
             stack, seen = list(expressions_of(s)), set()
             while stack:
@@ -228,7 +230,7 @@ class GangBody(GangSteps):
                     continue
                 seen.add(e)
                 work += 1
-                if isinstance(e, Read) and (e.buffer not in self.copies or self.info.varies(*e.indices)):
+                if isinstance(e, Read) and (e.buffer not in self.gang_buffers or self.info.varies(*e.indices)):
                     return False
                 stack.extend(children(e))  # type: ignore[arg-type]
         return work <= _CHEAP
@@ -246,7 +248,7 @@ class GangBody(GangSteps):
         each, common = split_condition(s.condition, induction_variables, self.info)
         outer, outer_mask = self.out, self.mask
         running = self._carry_mask() if lost else ()
-        test, steps = self._count(induction_variables, common)
+        test, increments = self._count(induction_variables, common)
         self.out = []
         if running:
             self.mask = self._name("running", tuple(Read(buffer, (), None) for buffer in running))
@@ -265,7 +267,7 @@ class GangBody(GangSteps):
         condition = any_lane(on)
         for part in test:
             condition = Op("logical_and", bool_, (part, condition))
-        self.out.append(While(setup, condition, Block((*body.statements, *steps))))
+        self.out.append(While(setup, condition, Block((*body.statements, *increments))))
 
     def _carry_mask(self) -> tuple[Buffer, ...]:
         """Allocates a register for each gang with the mask of the lanes that run, initially those on here."""
@@ -284,7 +286,7 @@ class GangBody(GangSteps):
     ) -> tuple[list[NestExpr], list[Statement]]:
         """Emits scalar copies of the uniform induction variables that these parts of a condition compare; returns the parts in terms of the
         copies, and the statements that increment them."""
-        tests, steps = list(parts), []
+        tests, increments = list(parts), []
         for induction_variable in induction_variables:
             if not any(name in topological(part) for part in parts for name in induction_variable.names):
                 continue
@@ -292,9 +294,9 @@ class GangBody(GangSteps):
             copy = Buffer(induction_variable.buffer.name, dtype, (), "register", -next(self.serials), (), 1, None)
             read: Read = Read(copy, (), None)
             self.out += [Alloc(copy), Store(copy, (), induction_variable.start)]
-            steps.append(Store(copy, (), Op("add", dtype, (read, induction_variable.step))))
+            increments.append(Store(copy, (), Op("add", dtype, (read, induction_variable.increment))))
             tests = [replace_parts(part, dict.fromkeys(induction_variable.names, read)) for part in tests]
-        return tests, steps
+        return tests, increments
 
     def _check(self, s: Check) -> None:
         if not self.info.varies(s.holds, s.predicate, *s.values):

@@ -32,7 +32,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 BLOCK = 4096  # elements: 64 registers of bytes, so combining lanes is amortised; they fit a first-level cache, indices 16 bits
 FEWEST = 64  # elements of a row of constant length: below, most of the work is combining lanes
 NOWHERE = (1 << 15) - 1  # the greatest i16, beyond every index in a block
-PLACES = {16: i16, 32: i32, 64: i64}  # as wide as elements, so that masks of comparisons need no conversion
+INDEX_TYPES = {16: i16, 32: i32, 64: i64}  # as wide as elements, so that masks of comparisons need no conversion
 
 
 def find_extremes_first(nest: Nest) -> Nest:
@@ -51,8 +51,8 @@ def _matched(loop: For) -> str:
     found = arg_fold(fold)
     if found is None or any(loop.var in free_variables(i) for i in fold.indices):
         return ""
-    better, (_, place) = found
-    return better if ix.linear(place)[1].get(loop.var, 0) > 0 else ""
+    better, (_, index) = found
+    return better if ix.linear(index)[1].get(loop.var, 0) > 0 else ""
 
 
 def _in_blocks(loop: For, better: str) -> Statement:
@@ -72,7 +72,7 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
     found_fold = arg_fold(fold)
     assert found_fold is not None
     (_, value), dtype, which = found_fold, fold.buffers[0].dtype, EXTREMES[better]
-    narrow = PLACES[max(16, dtype.bits)]
+    narrow = INDEX_TYPES[max(16, dtype.bits)]
     nowhere = const(narrow, NOWHERE)
     best, found = (
         Buffer(n, t, (), "register", new_serial(), (), 1, None) for n, t in (("best", dtype), ("found", narrow))
@@ -83,8 +83,8 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
     where = ix.sub(loop.var, first) if narrow is i64 else Op("cast", narrow, (ix.sub(loop.var, first),))
 
     def find(is_best: Expr) -> For:
-        place = Op("select", narrow, (is_best, where, nowhere))
-        return _fold_of(loop, first, end, found, place, nowhere, "minimum")
+        index = Op("select", narrow, (is_best, where, nowhere))
+        return _fold_of(loop, first, end, found, index, nowhere, "minimum")
 
     search: Statement = find(Op("eq", bool_, (value[0], extreme)))
     if dtype.is_float:  # tested once, outside the loop
@@ -111,8 +111,8 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
     )
 
 
-def _wide(place: NestExpr) -> Op:
-    return Op("cast", i64, (place,))
+def _wide(index: NestExpr) -> Op:
+    return Op("cast", i64, (index,))
 
 
 def _fold_of(loop: For, first: Expr, end: Expr, buffer: Buffer, value: NestExpr, neutral: NestExpr, which: str) -> For:

@@ -34,7 +34,7 @@ class Reduction:
     lanes: int
     gangs: int
     indices: tuple[tuple[Expr, ...], ...]
-    places: tuple[NestExpr, ...] | None
+    element: tuple[NestExpr, ...] | None
 
 
 def find_reductions(
@@ -71,14 +71,16 @@ def find_reductions(
         )
         if not usable:
             usable = not any(b in active or b in touched or b in bound for b in buffers) and _agree(folds, bound)
-        same_place = len({f.indices for f, _, _ in folds}) == 1 and free_variables_of(*first.indices).isdisjoint(bound)
-        same_place &= not any(isinstance(n, Read) for e in first.indices for n in topological(e))
-        if not usable or not (same_place or _elements(buffers[0])):
+        same_element = len({f.indices for f, _, _ in folds}) == 1 and free_variables_of(*first.indices).isdisjoint(
+            bound
+        )
+        same_element &= not any(isinstance(n, Read) for e in first.indices for n in topological(e))
+        if not usable or not (same_element or _elements(buffers[0])):
             continue
         gangs = max(g for _, _, g in folds)
-        places = first.indices if same_place else None
-        indices = ((),) if same_place else tuple(_elements(buffers[0]))
-        reductions.append(Reduction(first, folds[0][1], gangs, indices, places))
+        element = first.indices if same_element else None
+        indices = ((),) if same_element else tuple(_elements(buffers[0]))
+        reductions.append(Reduction(first, folds[0][1], gangs, indices, element))
     return reductions
 
 
@@ -147,13 +149,13 @@ def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]
     statements: list[Statement] = []
     partials: dict[Buffer, Partial] = {}
     for buffer, neutral in zip(r.fold.buffers, r.fold.neutral, strict=True):
-        shape = () if r.places is not None else buffer.shape
-        scope = "register" if r.places is not None else buffer.scope
+        shape = () if r.element is not None else buffer.shape
+        scope = "register" if r.element is not None else buffer.scope
         made = tuple(
             Buffer(f"{buffer.name}_lanes{g}", buffer.dtype, shape, scope, buffer.serial, (), r.lanes, None)
             for g in range(r.gangs)
         )
-        partials[buffer] = Partial(made, r.places is None)
+        partials[buffer] = Partial(made, r.element is None)
         for b in made:
             statements.append(Alloc(b))
             statements += [Store(b, index, Splat(neutral, r.lanes)) for index in r.indices]
@@ -197,10 +199,10 @@ def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Ite
         else:
             lanes = [tuple(Extract(v, lane) for v in vectors) for lane in range(r.lanes)]
             (total,) = _tree(lanes, lambda a, b: merge(a, b, 1))
-        place = index if r.places is None else r.places
-        before = tuple(Read(b, place, None) for b in fold.buffers)
+        element = index if r.element is None else r.element
+        before = tuple(Read(b, element, None) for b in fold.buffers)
         result = merge(before, total, 1)
-        out += [Store(b, place, value) for b, value in zip(fold.buffers, result, strict=True)]
+        out += [Store(b, element, value) for b, value in zip(fold.buffers, result, strict=True)]
     return out
 
 

@@ -2,7 +2,7 @@
 
 A lane that has left stays off, because the loop carries a mask. So state that is dead after the loop need not be preserved for it: the next
 iteration computes it in all lanes, without selecting. And state that starts the same in all lanes and grows by the same constant is one
-scalar in every lane that still runs: a comparison of it with a bound (`steps < 256`) is evaluated once for all gangs.
+scalar in every lane that still runs: a comparison of it with a bound (`increments < 256`) is evaluated once for all gangs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 @dataclass(frozen=True, slots=True)
 class InductionVariable:
-    """A uniform induction variable: state that begins as `start` and grows by `step` in every iteration; `names` are expressions of its
+    """A uniform induction variable: state that begins as `start` and grows by `increment` in every iteration; `names` are expressions of its
     value during an iteration."""
 
     buffer: Buffer
     start: NestExpr
-    step: Const
+    increment: Const
     names: tuple[NestExpr, ...]
 
 
@@ -54,18 +54,18 @@ def _induction_variable(
     buffer: Buffer, loop: While, earlier: Sequence[Statement], info: Variability
 ) -> InductionVariable | None:
     starts = [s for s in earlier if not isinstance(s, Alloc) and buffer in touched(s)]
-    steps = [s for s in statements_within(loop) if any(w.buffer is buffer for w in writes(s))]
-    if len(starts) != 1 or len(steps) != 1:
+    increments = [s for s in statements_within(loop) if any(w.buffer is buffer for w in writes(s))]
+    if len(starts) != 1 or len(increments) != 1:
         return None
-    start, step = starts[0], steps[0]
-    if not isinstance(start, Store) or not isinstance(step, Store) or step not in loop.body.statements:
+    start, increment = starts[0], increments[0]
+    if not isinstance(start, Store) or not isinstance(increment, Store) or increment not in loop.body.statements:
         return None
-    if start.predicate is not None or step.predicate is not None or info.varies(start.value):
+    if start.predicate is not None or increment.predicate is not None or info.varies(start.value):
         return None
     read = Read(buffer, (), None)
     lets = [s.var for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let) and s.value is read]
     names = (read, *lets)
-    value = step.value
+    value = increment.value
     if (
         not isinstance(value, Op)
         or value.name != "add"

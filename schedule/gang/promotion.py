@@ -18,7 +18,7 @@ from raido.schedule.nest.nodes import Fold, For
 from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.nest.walk import statements_within
 
-Place: TypeAlias = tuple[tuple[Buffer, ...], tuple[NestExpr, ...]]
+Element: TypeAlias = tuple[tuple[Buffer, ...], tuple[NestExpr, ...]]
 """The accumulators of a fold: their buffers, and the indices into them."""
 
 
@@ -32,21 +32,21 @@ class Promoted(NamedTuple):
 def sums_to_promote(loop: For) -> list[Fold]:
     """The folds of a loop into elements at loop-invariant indices that nothing else in it reads or writes; one for each element."""
     bound = bound_within(loop)
-    places: dict[Buffer, set[tuple[NestExpr, ...] | None]] = {}
+    indices: dict[Buffer, set[tuple[NestExpr, ...] | None]] = {}
     folds: dict[tuple[Buffer, ...], Fold] = {}
     for s in statements_within(loop):
         for access in () if isinstance(s, Fold) else reads(s):
-            places.setdefault(access.buffer, set()).add(None)
+            indices.setdefault(access.buffer, set()).add(None)
         for access in loads(s):
-            places.setdefault(access.buffer, set()).add(None)
+            indices.setdefault(access.buffer, set()).add(None)
         for access in writes(s):
-            places.setdefault(access.buffer, set()).add(access.indices if isinstance(s, Fold) else None)
+            indices.setdefault(access.buffer, set()).add(access.indices if isinstance(s, Fold) else None)
         if isinstance(s, Fold):
             folds.setdefault(s.buffers, s)
     return [
         fold
         for buffers, fold in folds.items()
-        if all(places[b] == {fold.indices} for b in buffers)
+        if all(indices[b] == {fold.indices} for b in buffers)
         and not any(b in bound for b in buffers)
         and all(free_variables(i).isdisjoint(bound) for i in fold.indices)
     ]

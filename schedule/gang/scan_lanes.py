@@ -21,12 +21,12 @@ Values = tuple["NestExpr", ...]
 class ScanLanes:
     """One step of a scan for whole gangs; statements are appended to `out`."""
 
-    def __init__(self, step: Fold, lanes: int, serials: Iterator[int], out: list[Statement]) -> None:
-        self.step, self.lanes, self.serials, self.out = step, lanes, serials, out
+    def __init__(self, fold: Fold, lanes: int, serials: Iterator[int], out: list[Statement]) -> None:
+        self.fold, self.lanes, self.serials, self.out = fold, lanes, serials, out
 
     def gangs(self, values: Sequence[Values]) -> list[Values]:
         """For each gang's values (one vector for each buffer), the vectors of the step's names; the buffers are set to the total."""
-        s = self.step
+        s = self.fold
         scanned = [self._prefixes(each) for each in values]
         carry: Values = tuple(self._scalar("carry", Read(b, s.indices, None)) for b in s.buffers)
         results = []
@@ -44,12 +44,12 @@ class ScanLanes:
         distance = 1
         while distance < self.lanes:
             both = self._combine(self._moved(values, distance), values)
-            values = both if self.step.neutral else self._from_lane(distance, both, values)
+            values = both if self.fold.neutral else self._from_lane(distance, both, values)
             distance *= 2
         return values
 
     def _moved(self, values: Values, distance: int) -> Values:
-        fill = self.step.neutral or tuple(const(v.dtype, 0) for v in values)
+        fill = self.fold.neutral or tuple(const(v.dtype, 0) for v in values)
         return tuple(self._vector("moved", LaneShift(v, distance, f)) for v, f in zip(values, fill, strict=True))
 
     def _from_lane(self, lane: int, yes: Values, no: Values) -> Values:
@@ -58,8 +58,8 @@ class ScanLanes:
         return tuple(self._vector("prefix", choose(on, a, b)) for a, b in zip(yes, no, strict=True))
 
     def _combine(self, left: Values, right: Values) -> Values:
-        operands = dict(zip(self.step.left + self.step.right, left + right, strict=True))
-        values = tuple(widen(e, operands, self.lanes) for e in self.step.combine)
+        operands = dict(zip(self.fold.left + self.fold.right, left + right, strict=True))
+        values = tuple(widen(e, operands, self.lanes) for e in self.fold.combine)
         parts = {part: self._vector("part", part) for part in shared_parts(values)}
         return tuple(self._vector("both", substitute(value, parts)) for value in values)
 

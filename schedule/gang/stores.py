@@ -13,7 +13,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
-from raido.schedule.gang.promotion import Place, Promoted
+from raido.schedule.gang.promotion import Element, Promoted
 from raido.schedule.gang.registers import NotRegisters, Registers
 from raido.schedule.gang.values import GangValues, Motion, Partial
 from raido.schedule.gang.variability import Variability
@@ -38,7 +38,7 @@ class GangStores(GangValues):
         super().__init__(loop, info, lanes, gangs, base, registers)
         self.partials = partials
         self.born: dict[Buffer, Mask] = {}
-        self.promoted: dict[Place, Promoted] = {}
+        self.promoted: dict[Element, Promoted] = {}
         self.serials = count(1)
         self.out: list[Statement] = []
 
@@ -87,20 +87,20 @@ class GangStores(GangValues):
             self.out.append(s)
             return
         self.born[b] = self.mask
-        self.copies[b] = tuple(
+        self.gang_buffers[b] = tuple(
             Buffer(self._gang_name(b.name, g), b.dtype, b.shape, b.scope, b.serial, b.strides, self.lanes, None)
             for g in range(self.gangs)
         )
-        self.out += [Alloc(copy) for copy in self.copies[b]]
+        self.out += [Alloc(instance) for instance in self.gang_buffers[b]]
 
     def _store(self, s: Store) -> None:
         if s.buffer not in self.info.private:
-            place_varies = self.info.varies(*s.indices)
-            if not place_varies and not self.info.varies(s.value, s.predicate):
+            element_varies = self.info.varies(*s.indices)
+            if not element_varies and not self.info.varies(s.value, s.predicate):
                 self.out.append(s)
                 return
             self._store_outside(s.buffer, s.indices, self.vector(s.value), self._on(s.predicate), s.stream)
-        elif s.buffer in self.copies:
+        elif s.buffer in self.gang_buffers:
             self._store_private(s.buffer, s.indices, self.vector(s.value), s.predicate)
         else:
             self.out.append(s)
@@ -109,35 +109,35 @@ class GangStores(GangValues):
         self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, predicate: NestExpr | None = None
     ) -> None:
         """Stores into private memory of the lanes; lanes that are off keep their value."""
-        copies = self.copies[buffer]
+        instances = self.gang_buffers[buffer]
         if self.info.varies(*indices):
             on, vectors = self._on(predicate), self._lane_indices(indices)
-            for g, copy in enumerate(copies):
-                self.out.append(Scatter(copy, tuple(v[g] for v in vectors), values[g], lane_mask(on, g)))
+            for g, instance in enumerate(instances):
+                self.out.append(Scatter(instance, tuple(v[g] for v in vectors), values[g], lane_mask(on, g)))
             return
         mask = None if self.mask is self.born[buffer] else self.mask
         on = mask if predicate is None else both(mask, self.vector(predicate))
-        for g, copy in enumerate(copies):
+        for g, instance in enumerate(instances):
             value = values[g]
-            if on is not None and copy.scope == "register":
-                value = choose(on[g], value, Read(copy, tuple(indices), None))
-                self.out.append(Store(copy, tuple(indices), value))
+            if on is not None and instance.scope == "register":
+                value = choose(on[g], value, Read(instance, tuple(indices), None))
+                self.out.append(Store(instance, tuple(indices), value))
             else:
-                self.out.append(Store(copy, tuple(indices), value, lane_mask(on, g)))
+                self.out.append(Store(instance, tuple(indices), value, lane_mask(on, g)))
 
     def _store_outside(
         self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, on: Mask, stream: int | None = None
     ) -> None:
         """Stores into memory that all lanes share."""
         if self.info.varies(*indices):
-            target = self._register_place(buffer, indices)
+            target = self._register_element(buffer, indices)
             if target is not None:
                 span = self._span(buffer, target[1])
                 if on is self.edge and self.registers.may_clobber_off_lanes(buffer, span):
                     on = None
-                for g, place in enumerate(target[1]):
-                    value = values[g] if on is None else choose(on[g], values[g], Read(target[0], place, None))
-                    self.out.append(Store(target[0], place, value))
+                for g, element in enumerate(target[1]):
+                    value = values[g] if on is None else choose(on[g], values[g], Read(target[0], element, None))
+                    self.out.append(Store(target[0], element, value))
                 return
         flat = self._flat_motion(buffer, indices)
         if flat is not None and flat.stride != 0:

@@ -46,9 +46,9 @@ def find_register_blocks(statements: Sequence[Statement], loop: For, lanes: int)
     changed = written(loop) if columns else set()
     return [
         register_block
-        for (buffer, *_), places in columns.items()
+        for (buffer, *_), columns in columns.items()
         if buffer not in changed
-        for register_block in _register_blocks(places, lanes)
+        for register_block in _register_blocks(columns, lanes)
     ]
 
 
@@ -60,18 +60,18 @@ def _may_transpose(read: Read, lanes: int) -> bool:
     return plain and rows and not counted and b.dtype is not bool_ and b.dtype.bits * lanes >= SHORT
 
 
-def _register_blocks(places: dict[int, tuple[int, Read]], lanes: int) -> Iterator[RegisterBlock]:
-    rest = sorted(places)
+def _register_blocks(columns: dict[int, tuple[int, Read]], lanes: int) -> Iterator[RegisterBlock]:
+    rest = sorted(columns)
     while len(rest) >= lanes:
         run = rest[:lanes]
         if run[-1] - run[0] == lanes - 1:
-            yield RegisterBlock(tuple(places[c][1] for c in run), min(places[c][0] for c in run))
+            yield RegisterBlock(tuple(columns[c][1] for c in run), min(columns[c][0] for c in run))
             rest = rest[lanes:]
         else:
             rest = rest[1:]
 
 
-def rounds_of(lanes: int, bits: int) -> list[list[tuple[int, int, bytes]]]:
+def shuffle_levels(lanes: int, bits: int) -> list[list[tuple[int, int, bytes]]]:
     """Rounds of shuffles that transpose a register block: for each new vector two old ones, and the lanes it takes of them.
 
     bits: those of an element. Rounds merge groups of neighbouring rows. The first interleave elements, then pairs of them, and so on,
@@ -80,28 +80,28 @@ def rounds_of(lanes: int, bits: int) -> list[list[tuple[int, int, bytes]]]:
     short = max(1, min(lanes, SHORT // bits))
     held = [[(row, column) for column in range(lanes)] for row in range(lanes)]
     groups = [[row] for row in range(lanes)]
-    rounds = []
+    levels = []
     together = 1
     while len(groups) > 1:
         made: list[tuple[int, int, bytes]] = []
         groups = [
             [
-                _shuffle(made, a, b, places)
+                _shuffle(made, a, b, order)
                 for a, b in zip(*pair, strict=True)
-                for places in _halves(lanes, short, together)
+                for order in _halves(lanes, short, together)
             ]
             for pair in zip(groups[::2], groups[1::2], strict=True)
         ]
-        held = [[(held[a] + held[b])[place] for place in places] for a, b, places in made]
+        held = [[(held[a] + held[b])[lane] for lane in order] for a, b, order in made]
         together *= 2
-        rounds.append(made)
+        levels.append(made)
     order = sorted(range(lanes), key=lambda k: held[k][0][1])
-    rounds[-1] = [rounds[-1][k] for k in order]
-    return rounds
+    levels[-1] = [levels[-1][k] for k in order]
+    return levels
 
 
-def _shuffle(made: list[tuple[int, int, bytes]], a: int, b: int, places: bytes) -> int:
-    made.append((a, b, places))
+def _shuffle(made: list[tuple[int, int, bytes]], a: int, b: int, order: bytes) -> int:
+    made.append((a, b, order))
     return len(made) - 1
 
 
@@ -110,11 +110,11 @@ def _halves(lanes: int, short: int, together: int) -> tuple[bytes, bytes]:
     if together < short:
         halves = []
         for half in (0, short // 2):
-            places = []
+            order = []
             for start in range(0, lanes, short):
                 for unit in range(start + half, start + half + short // 2, together):
-                    places += [*range(unit, unit + together), *range(lanes + unit, lanes + unit + together)]
-            halves.append(bytes(places))
+                    order += [*range(unit, unit + together), *range(lanes + unit, lanes + unit + together)]
+            halves.append(bytes(order))
         return halves[0], halves[1]
     pieces = [range(start, start + short) for start in range(0, 2 * lanes, short)]
     return bytes(k for piece in pieces[::2] for k in piece), bytes(k for piece in pieces[1::2] for k in piece)

@@ -68,13 +68,13 @@ class GangValues:
         self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
         self.vectors: dict[Var, Vectors] = {}
         self.meanings = Meanings()
-        self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
+        self.gang_buffers: dict[Buffer, tuple[Buffer, ...]] = {}
         self.mask: Mask = None
         self.edge: Mask = None  # the lanes below the end of the loop
         self.on: Expr | None = None  # how many they are
         self.memo: dict[NestExpr, Vectors] = {}
         self.transposed: dict[Read, Vectors] = {}
-        self._places: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
+        self._elements: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
 
     def _ramp(self, base: Expr, stride: int) -> NestExpr:
         return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
@@ -189,19 +189,19 @@ class GangValues:
             return self.transposed[e]
         buffer = e.buffer
         uniform = not self.info.varies(*e.indices)
-        if buffer in self.copies and uniform:
+        if buffer in self.gang_buffers and uniform:
             mask: Mask = None if e.predicate is None else self.vector(e.predicate)
-            return tuple(Read(b, e.indices, lane_mask(mask, g)) for g, b in enumerate(self.copies[buffer]))
+            return tuple(Read(b, e.indices, lane_mask(mask, g)) for g, b in enumerate(self.gang_buffers[buffer]))
         on = self._on(e.predicate)
         if uniform:  # only the predicate varies
             assert on is not None
             zero = Splat(const(buffer.dtype, 0), self.lanes)
             return tuple(choose(m, self._if_any(m, buffer, e.indices), zero) for m in on)
-        target = self._register_place(buffer, e.indices)
+        target = self._register_element(buffer, e.indices)
         if target is not None:
             self.registers.look(buffer, self._span(buffer, target[1]))
-            return tuple(Read(target[0], place, None) for place in target[1])
-        if buffer not in self.copies:
+            return tuple(Read(target[0], element, None) for element in target[1])
+        if buffer not in self.gang_buffers:
             flat = self._flat_motion(buffer, e.indices)
             if flat is not None:
                 starts, stride, across = flat
@@ -215,7 +215,7 @@ class GangValues:
             clamped = self._clamped(buffer, e.indices, on)
             if clamped is not None:
                 return clamped
-        buffers = self.copies.get(buffer, (buffer,) * self.gangs)
+        buffers = self.gang_buffers.get(buffer, (buffer,) * self.gangs)
         vectors = self._lane_indices(e.indices)
         return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
 
@@ -230,12 +230,12 @@ class GangValues:
         motion = self._motion_in_groups(e.indices[-2], extent)
         if motion is None or not self._shared_in_groups(e.predicate, extent):
             return None
-        places = bytes(lane - lane % extent + element for lane in range(self.lanes))
+        order = bytes(lane - lane % extent + element for lane in range(self.lanes))
         out = []
         for g, start in enumerate(motion[0]):
             row = (*e.indices[:-2], ix.as_index(0), start)
             read = VectorRead(e.buffer, row, 1, self.lanes, lane_mask(on, g), True)
-            out.append(LaneShuffle(read, read, places))
+            out.append(LaneShuffle(read, read, order))
         return tuple(out)
 
     def _motion_in_groups(self, e: NestExpr, count: int) -> Motion | None:
@@ -263,14 +263,14 @@ class GangValues:
         if others or clamped is None:
             return None
         inner, extent = clamped
-        at = lambda place: (*indices[:d], place, *indices[d + 1 :])
+        at = lambda index: (*indices[:d], index, *indices[d + 1 :])
         flat = self._flat_motion(buffer, at(inner))
         if flat is None or flat.stride != 1 or flat.across or self.info.varies(extent):
             return None
         zero, last = const(i64, 0), ix.sub(extent, 1)
-        places = self.vector(inner)
-        before = tuple(Op("lt", bool_, (place, Splat(zero, self.lanes))) for place in places)
-        behind = tuple(Op("gt", bool_, (place, Splat(last, self.lanes))) for place in places)
+        vectors = self.vector(inner)
+        before = tuple(Op("lt", bool_, (index, Splat(zero, self.lanes))) for index in vectors)
+        behind = tuple(Op("gt", bool_, (index, Splat(last, self.lanes))) for index in vectors)
         inside = both(on, both(negation(before), negation(behind)))
         value = [
             VectorRead(buffer, start, 1, self.lanes, lane_mask(inside, g), False) for g, start in enumerate(flat.starts)
@@ -284,7 +284,7 @@ class GangValues:
         """An element splat to all lanes, read if any lane is on."""
         return Splat(Read(buffer, indices, LaneFold("logical_or", mask)), self.lanes)
 
-    def _register_place(
+    def _register_element(
         self, buffer: Buffer, indices: Sequence[NestExpr]
     ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
         """The vector buffer and, for each gang, the index at which an outer register buffer holds these lanes as one
@@ -293,11 +293,11 @@ class GangValues:
         if not outside or buffer in self.registers.memory:
             return None
         access = buffer, tuple(indices)
-        if access not in self._places:
-            self._places[access] = self._place_in_registers(*access)
-        return self._places[access]
+        if access not in self._elements:
+            self._elements[access] = self._element_in_registers(*access)
+        return self._elements[access]
 
-    def _place_in_registers(
+    def _element_in_registers(
         self, buffer: Buffer, indices: tuple[NestExpr, ...]
     ) -> tuple[Buffer, list[tuple[Expr, ...]]]:
         motions = [self.motion(i) for i in indices]
@@ -306,21 +306,21 @@ class GangValues:
             raise NotRegisters(buffer)
         (dimension,) = moving
         made = self.registers.vectors(buffer, dimension, self.lanes)
-        places = []
+        coordinates = []
         for g in range(self.gangs):
-            place = [m[0][g] for m in motions if m is not None]
-            start = place[dimension]
+            index = [m[0][g] for m in motions if m is not None]
+            start = index[dimension]
             if isinstance(self.base, Var) and self.base in free_variables(start):
                 raise NotRegisters(buffer)
             if not ix.is_multiple(start, self.lanes):
                 raise NotRegisters(buffer)
-            place[dimension] = ix.floordiv(start, self.lanes)
-            places.append(tuple(place))
-        return made, places
+            index[dimension] = ix.floordiv(start, self.lanes)
+            coordinates.append(tuple(index))
+        return made, coordinates
 
-    def _span(self, buffer: Buffer, places: Sequence[tuple[Expr, ...]]) -> Span:
+    def _span(self, buffer: Buffer, indices: Sequence[tuple[Expr, ...]]) -> Span:
         """The lanes of a register buffer that the loop covers, if it ends among them; else None."""
-        return None if self.on is None else (self.on, places[0][self.registers.split[buffer][0]])
+        return None if self.on is None else (self.on, indices[0][self.registers.split[buffer][0]])
 
 
 def _move(name: str, a: Motion, b: Motion | None = None) -> Motion | None:

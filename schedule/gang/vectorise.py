@@ -33,7 +33,7 @@ from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.chosen_reads import read_where_chosen
 from raido.schedule.gang.dots import take_dots
 from raido.schedule.gang.first_extremes import find_extremes_first
-from raido.schedule.gang.first_places import keep_first_places
+from raido.schedule.gang.first_indices import keep_first_indices
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.large_streams import part_large_streams
@@ -74,7 +74,7 @@ _LARGE_BODY = 60
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """Returns the nest with every vector loop turned into code for gangs of lanes."""
     nest = read_where_chosen(fold_constants(nest))
-    nest = narrow_buffers(find_extremes_first(keep_first_places(nest)))
+    nest = narrow_buffers(find_extremes_first(keep_first_indices(nest)))
     nest = take_dots(narrow_sums(nest, vector_bits), vector_bits)
     nest = part_large_streams(narrow_integers(nest))
     memory: set[Buffer] = set()
@@ -293,26 +293,26 @@ class _Former:
         group = lanes * gangs
         groups, rest = divmod(max(count, 0), group)
         out: list[Statement] = []
-        place = low
+        start = low
         if groups and (groups == 1 or (groups <= _STRAIGHT and _uses_registers(loop, info))):
             for _ in range(groups):
-                out.append(self._body(loop, gangs, place, None))
-                place = ix.add(place, group * loop.step)
+                out.append(self._body(loop, gangs, start, None))
+                start = ix.add(start, group * loop.step)
         elif groups:
-            place = ix.add(low, groups * group * loop.step)
-            out.append(self._groups(loop, low, place, gangs))
+            start = ix.add(low, groups * group * loop.step)
+            out.append(self._groups(loop, low, start, gangs))
         whole, few = divmod(rest, lanes)
         if whole:
-            out.append(self._body(loop, whole, place, None))
-            place = ix.add(place, whole * lanes * loop.step)
+            out.append(self._body(loop, whole, start, None))
+            start = ix.add(start, whole * lanes * loop.step)
         if few:
             tail = self._tail(loop, info)
             if tail.startswith("shift") and count >= lanes and not _uses_registers(loop, info):
                 out.append(self._body(loop, 1, ix.sub(high, lanes), None))
             elif tail.endswith("scalar"):
-                out.append(_scalar_loop(loop, place, info))
+                out.append(_scalar_loop(loop, start, info))
             else:
-                out.append(self._body(loop, 1, place, high))
+                out.append(self._body(loop, 1, start, high))
         return out
 
     def _groups(self, loop: For, low: Expr, high: Expr, gangs: int) -> Statement:
@@ -435,11 +435,11 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
             return e
         dimension, made = registers.split[e.buffer]
         registers.look(e.buffer, None)
-        place = list(e.indices)
-        constant = ix.constant_value(ix.canonical(place[dimension]))
+        index = list(e.indices)
+        constant = ix.constant_value(ix.canonical(index[dimension]))
         if constant is None or e.predicate is not None:
             raise NotRegisters(e.buffer)
-        place[dimension] = ix.as_index(constant // made.lanes)
-        return Extract(Read(made, tuple(place), None), constant % made.lanes)
+        index[dimension] = ix.as_index(constant // made.lanes)
+        return Extract(Read(made, tuple(index), None), constant % made.lanes)
 
     return map_expressions(body, change, lambda b: swapped.get(b, b))

@@ -110,7 +110,7 @@ class _BlockCode(BlockMemory):
         self._survey(self.body, Scope(frozenset(), {}, {}))
         shared = self._allocate_look_back()
         for buffer, (bound, loop, branches) in self.allocated.items():
-            shared += self._place(buffer, bound, loop, branches, shared)
+            shared += self._allocate(buffer, bound, loop, branches, shared)
         code = self._together(self.body.statements, Scope(frozenset(), {}, {}))
         return [*map(Alloc, self.shared), *code]
 
@@ -160,10 +160,10 @@ class _BlockCode(BlockMemory):
     def _is_single(self, s: Statement) -> bool:
         """Whether one thread executes a statement for all: no part of it is shared by several, and it writes no replicated memory."""
         if isinstance(s, (Store, AtomicUpdate)):
-            return s.buffer not in self.copies
+            return s.buffer not in self.replicated
         if isinstance(s, CommitCopies):
             return False
-        return isinstance(s, Check) or (not has_shared_loop(s) and self.copies.isdisjoint(written(s)))
+        return isinstance(s, Check) or (not has_shared_loop(s) and self.replicated.isdisjoint(written(s)))
 
     def _single(self, s: Statement, scope: Scope) -> Iterator[Statement]:
         reached: list[Access] = []
@@ -236,7 +236,7 @@ class _BlockCode(BlockMemory):
         values = [substitute(e, scope.known) for e in expressions]
         own = reads_memory(*values)
         names = {v for value in values for v in free_variables(value)}
-        return not own and names.isdisjoint(self.places) and names.isdisjoint(self.unsteady - scope.common)
+        return not own and names.isdisjoint(self.thread_axes) and names.isdisjoint(self.unsteady - scope.common)
 
     def _loop(self, s: For, scope: Scope) -> Iterator[Statement]:
         axis = AXES[s.level]
@@ -246,7 +246,7 @@ class _BlockCode(BlockMemory):
             return
         inner, several = self._inside(s, scope)
         yield from self._barrier(self._reached(s, scope), scope)
-        first = ix.add(s.low, ix.mul(self._place_of(axis), s.step))
+        first = ix.add(s.low, ix.mul(self._index_of(axis), s.step))
         low, high = self._value(first, scope), self._value(s.high if several else self._end(s, axis), scope)
         if has_shared_loop(s.body):
             entry, start, self.since = self.since, len(self.log), []
@@ -297,7 +297,7 @@ class _BlockCode(BlockMemory):
             threads, subgroup = prod(self.extent), self.limits.exchange
             yield from barrier
             width = subgroup if subgroup and threads % subgroup == 0 else 1
-            chained = replace(s, values=values, place=s.place if self.number is None else self.number)
+            chained = replace(s, values=values, index=s.index if self.number is None else self.number)
             yield from look_back(chained, self.turn, self.lane, threads, width)
         self.since = []
 
@@ -339,7 +339,7 @@ class _BlockCode(BlockMemory):
     def _conflict(self, a: Access, b: Access) -> bool:
         if a.buffer is not b.buffer or not (a.write or b.write) or (a.atomic and b.atomic) or a.coming:
             return False
-        if a.buffer in self.copies or a.buffer in self.tiles:
+        if a.buffer in self.replicated or a.buffer in self.tiles:
             return False
         pinned = all(each.alone or each.bound == self.axes for each in (a, b))
         owner = merged((a.owner, b.owner))
@@ -379,7 +379,7 @@ class _BlockCode(BlockMemory):
         made = self._rewritten(s, scope)
         scope.learn(s)
         if isinstance(made, Carry):
-            return list(look_back_alone(replace(made, place=made.place if self.number is None else self.number)))
+            return list(look_back_alone(replace(made, index=made.index if self.number is None else self.number)))
         return [made]
 
     def _plain_block(self, block: Block, scope: Scope, reached: list[Access], alone: bool) -> Block:

@@ -75,7 +75,7 @@ class BlockMemory:
         self.body, self.threads, self.extent, self.limits = body, threads, extent, limits
         self.large, self.slots = dict(memory.slots), slots
         self.axes = frozenset(axis for axis in range(3) if extent[axis] > 1)
-        self.places: dict[Var, int] = {threads[axis]: axis for axis in self.axes}
+        self.thread_axes: dict[Var, int] = {threads[axis]: axis for axis in self.axes}
         tickets = {
             s.var for s in statements_within(body) if isinstance(s, Ticket)
         }  # one number for all threads of a block
@@ -86,7 +86,7 @@ class BlockMemory:
         self.allocated: dict[Buffer, tuple[frozenset[int], For | None, tuple[tuple[If, Block], ...]]] = {}
         self.shared: dict[Buffer, list[tuple[tuple[If, Block], ...]]] = {}  # users, as branches
         self.accesses: dict[Buffer, list[Access]] = {}
-        self.copies: set[Buffer] = set()
+        self.replicated: set[Buffer] = set()
         self.tiles: dict[Buffer, Owner] = {}
         self.told: dict[tuple[Any, ...], Told] = {}
         self.moved: dict[Buffer, Buffer] = {}
@@ -131,7 +131,7 @@ class BlockMemory:
         return found
 
     def _owner(self, indices: Sequence[NestExpr], scope: Scope) -> Owner | None:
-        around = Surroundings(self.places, scope.most, scope.ranges, self._is_steady, self.told)
+        around = Surroundings(self.thread_axes, scope.most, scope.ranges, self._is_steady, self.told)
         meanings = [scope.meaning(index) for index in indices]
         owner = owner_of(meanings, around)
         if owner is None and scope.counted:
@@ -149,18 +149,18 @@ class BlockMemory:
             inner.uniform = False
             return inner, True
         exact = ix.constant_value(ix.canonical(ix.sub(high, low)))
-        inner.known[s.var] = ix.add(low, ix.mul(self._place_of(axis), s.step))
+        inner.known[s.var] = ix.add(low, ix.mul(self._index_of(axis), s.step))
         inner.most = {**scope.most, axis: -(-trips // s.step)}
         inner.uniform = scope.uniform and exact is not None and -(-exact // s.step) == self.extent[axis]
         return inner, False
 
-    def _place_of(self, axis: int) -> Expr:
+    def _index_of(self, axis: int) -> Expr:
         return self.threads[axis] if self.extent[axis] > 1 else ix.as_index(0)
 
     def _is_steady(self, e: Expr) -> bool:
         return self.unsteady.isdisjoint(free_variables(e))
 
-    def _place(
+    def _allocate(
         self,
         buffer: Buffer,
         bound: frozenset[int],
@@ -178,7 +178,7 @@ class BlockMemory:
             size = self._constant_size(buffer)
             deep = {a.bound for a in found}
             if size is not None and size <= self.limits.private and all(a.bound == bound for a in found if a.write):
-                self.copies.add(buffer)
+                self.replicated.add(buffer)
                 self.moved[buffer] = thread_memory(buffer)
                 return 0
             owner = merged(self._owner_below(a, bound) for a in found)

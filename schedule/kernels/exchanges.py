@@ -22,7 +22,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.collect import distances_of, rounds_of
+from raido.schedule.nest.collect import distances_of, tree_levels
 from raido.schedule.nest.nodes import Collect, Exchange, Let, Statement, Store
 from raido.schedule.nest.values import Read
 
@@ -40,20 +40,20 @@ def exchanged(s: Collect, thread: Var, threads: int, chosen: Expr | None, subgro
         yield from _prefixes(s, thread, own, subgroup)
         yield from (Store(buffer, indices, v, here) for v, buffer in zip(own, s.buffers, strict=True))
         return
-    for each in rounds_of(s):
+    for each in tree_levels(s):
         taken = Op("lt", bool_, (ix.add(thread, each.distance), each.limit))
         yield from _combined(s, own, taken, each.distance, subgroup)
-    place = thread if s.halves else Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
-    first = Op("eq", bool_, (place, ix.as_index(0)))
+    lane = thread if s.halves else Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
+    first = Op("eq", bool_, (lane, ix.as_index(0)))
     for v, buffer in zip(own, s.buffers, strict=True):
         yield Store(buffer, indices, v, _both(here, first))
 
 
 def _prefixes(s: Collect, thread: Var, own: list[Var], subgroup: int) -> Iterator[Statement]:
     """The steps in which each thread combines its value with that of an earlier thread; `own` is updated to the results."""
-    place = Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
+    lane = Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
     for distance in distances_of(s):
-        taken = Op("le", bool_, (ix.as_index(distance), place))
+        taken = Op("le", bool_, (ix.as_index(distance), lane))
         yield from _combined(s, own, taken, -distance, subgroup)
 
 

@@ -21,7 +21,7 @@ from raido.schedule.kernels.host_plan import (
     Number,
 )
 from raido.schedule.kernels.iteration_memory import IterationMemory, iteration_memory, place_memory
-from raido.schedule.kernels.make_kernel import Places, clean_name, kernel_key, make_kernel
+from raido.schedule.kernels.make_kernel import IndexVariables, clean_name, kernel_key, make_kernel
 from raido.schedule.kernels.numbers import divided_up, minus, no_less_than, plus, times
 from raido.schedule.kernels.plan_writer import Pending, PlanWriter
 from raido.schedule.kernels.thread_code import thread_code
@@ -56,7 +56,7 @@ class Launcher(PlanWriter):
             self._prepare(block, memory)
             code, scratch = place_memory(thread_code(block), memory, const(i64, 0), const(i64, 1))
             outer, self.site = self.site, pending.site
-            self._launch(self.stage, code, scratch, (1, 1, 1), (1, 1, 1), Places(), {})
+            self._launch(self.stage, code, scratch, (1, 1, 1), (1, 1, 1), IndexVariables(), {})
             self.site = outer
 
     def _loop(self, s: nodes.For) -> None:
@@ -64,19 +64,21 @@ class Launcher(PlanWriter):
         memory = iteration_memory(s, self.limits)
         self._prepare(s, memory)
         loop, given, count = self._ends(s)
-        places, threads = Places(), self.limits.threads
+        index_variables, threads = IndexVariables(), self.limits.threads
         if memory.slots:
             slot, slots, trips = fresh("slot"), fresh("slots"), fresh("trips")
             in_flight = self._short(self._in_flight(memory, count))
             given |= {slots: in_flight, trips: count}
             self.known.numbers[slots] = self._name(in_flight)
-            code = strided_loop(loop, places, self.limits, slot, slots, trips)
+            code = strided_loop(loop, index_variables, self.limits, slot, slots, trips)
             code, scratch = place_memory(code, memory, slot, slots)
             count = in_flight
         else:
-            code, scratch = place_memory(one_iteration(loop, places, self.limits), memory, const(i64, 0), const(i64, 1))
+            code, scratch = place_memory(
+                one_iteration(loop, index_variables, self.limits), memory, const(i64, 0), const(i64, 1)
+            )
         name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
-        self._launch(name, code, scratch, (threads, 1, 1), folded(count, self.limits), places, given)
+        self._launch(name, code, scratch, (threads, 1, 1), folded(count, self.limits), index_variables, given)
 
     def _blocks(self, s: nodes.For) -> None:
         """Launches a loop over blocks."""
@@ -96,14 +98,14 @@ class Launcher(PlanWriter):
         carry, count_of_blocks = carry_of(s), fresh("blocks")
         if carry is not None:
             given[count_of_blocks] = trips[0]
-        extent, places = block_extent(body.body, self.limits), Places()
+        extent, index_variables = block_extent(body.body, self.limits), IndexVariables()
         grid: list[Number] = [1, 1, 1]
         numbers: list[Expr] = []
         parts: list[tuple[str, Number]] = []
         firsts: set[Node] = set()
         for each, count in zip(chain.loops, trips, strict=True):
             axis = BLOCK_AXES[each.level]
-            number: Expr = places.blocks[axis] if carry is None else fresh("number")
+            number: Expr = index_variables.blocks[axis] if carry is None else fresh("number")
             grid[axis] = count
             if not isinstance(count, int) or count > self.limits.blocks:
                 part, first = self.fresh("part"), fresh("first")
@@ -125,25 +127,26 @@ class Launcher(PlanWriter):
 
         if carry is not None:
             code = nodes.Block((ticket(cast(Var, numbers[0])), *code.statements))
-        made = block_code(code, places.threads, extent, memory, (slot, slots), self.limits)
+        made = block_code(code, index_variables.threads, extent, memory, (slot, slots), self.limits)
         if not made.scratch:
             self._in_parts(
-                parts, partial(self._launch, name, made.code, (), extent, (grid[0], grid[1], grid[2]), places, given)
+                parts,
+                partial(self._launch, name, made.code, (), extent, (grid[0], grid[1], grid[2]), index_variables, given),
             )
             return
         given = {v: n for v, n in given.items() if v not in firsts}
         counts = [fresh("trips") for _ in trips]
         given |= dict(zip(counts, trips, strict=True))
         turns = in_turn(body, slot, slots, counts, None if carry is None else ticket)
-        code = nodes.Block((nodes.Let(slot, places.blocks[0]), *turns.statements))
-        made = block_code(code, places.threads, extent, memory, (slot, slots), self.limits)
+        code = nodes.Block((nodes.Let(slot, index_variables.blocks[0]), *turns.statements))
+        made = block_code(code, index_variables.threads, extent, memory, (slot, slots), self.limits)
         total: Number = 1
         for each in trips:
             total = times(total, each)
         in_flight = self._short(self._blocks_in_flight(made, total, slots))
         given[slots] = in_flight
         self.known.numbers[slots] = self._name(in_flight)
-        self._launch(name, made.code, made.scratch, extent, (in_flight, 1, 1), places, given)
+        self._launch(name, made.code, made.scratch, extent, (in_flight, 1, 1), index_variables, given)
 
     def _blocks_in_flight(self, made: ThreadBlock, total: Number, slots: Var) -> Number:
         """The number of blocks that run at a time, if they have arrays in device memory."""
@@ -185,13 +188,13 @@ class Launcher(PlanWriter):
         scratch: Sequence[Buffer],
         extent: tuple[int, int, int],
         grid: tuple[Number, Number, Number],
-        places: Places,
+        index_variables: IndexVariables,
         given: Mapping[Node, Number],
     ) -> None:
         """Emits the launch of a kernel, reusing an equal one, and the allocation and release of its scratch memory."""
         arrays = [self.allocate(buffer) for buffer in scratch]
         self.may_have_failed |= Uses(code).faults
-        kernel = make_kernel(code, extent, places, self.known, given, self.may_have_failed)
+        kernel = make_kernel(code, extent, index_variables, self.known, given, self.may_have_failed)
         known = self.alike.get(key := kernel_key(kernel))
         if known is None:
             known = self.alike[key] = self.fresh(clean_name(name))

@@ -17,7 +17,7 @@ class Limits:
     unless one thread needs more. exchange: the number of threads, neighbours along x, that exchange values without memory (0: none).
     branches: whether a branch costs threads only the side that they take.
 
-    steps: the most iterations of a loop of the host plan whose end is data-dependent, each of which takes some 20 us.
+    iterations: the most iterations of a loop of the host plan whose end is data-dependent, each of which takes some 20 us.
     """
 
     threads: int = 64
@@ -30,7 +30,7 @@ class Limits:
     scratch: int = 64 << 20
     exchange: int = 0
     branches: bool = True
-    steps: int = 1 << 24
+    iterations: int = 1 << 24
 
 
 def limits_of(gpu: Gpu) -> Limits:

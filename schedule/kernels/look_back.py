@@ -101,7 +101,7 @@ def look_back_alone(s: Carry) -> Iterator[Statement]:
     entries, before = _Words(s), s.buffers[0]
     block, after, total, earlier, sum_ = (fresh(name) for name in ("block", "after", "total", "earlier", "sum"))
     running, top, known = _register("running", i64), _register("top", i64), _register("known", bool_)
-    yield Let(block, s.place)
+    yield Let(block, s.index)
     yield Let(after, ix.add(block, 1))
     yield Let(total, s.values[0])
     yield from entries.publish_totals(after, [total])
@@ -142,7 +142,7 @@ class _LookBack:
         s, first = self.s, _is(self.lane, 0)
         block, after = fresh("block"), fresh("after")
         totals = [fresh("total", v.dtype) for v in s.right]
-        yield Let(block, s.place)
+        yield Let(block, s.index)
         yield Let(after, ix.add(block, 1))
         yield from (Let(v, value) for v, value in zip(totals, s.values, strict=True))
         yield If(first, Block(tuple(self.entries.publish_totals(after, totals))))
@@ -198,10 +198,10 @@ class _LookBack:
         yield from map(Alloc, self.running)
         yield from self._of_thread(seen, nearest, lambda values: self._set(values))
         if self.width > 1:
-            step = fresh("step")
-            place = ix.sub(ix.sub(nearest, 1), step)
-            near = self._of_thread(seen, place, lambda values: _combined(self.s, self.running, values))
-            yield For(step, ix.as_index(0), nearest, 1, Block(tuple(near)))
+            offset = fresh("step")
+            distance = ix.sub(ix.sub(nearest, 1), offset)
+            near = self._of_thread(seen, distance, lambda values: _combined(self.s, self.running, values))
+            yield For(offset, ix.as_index(0), nearest, 1, Block(tuple(near)))
         entry = fresh("entry")
         far = self.entries.take(entry, partial(_taken_in, self.s, self.running))
         top: Any = Read(self.top, (), None)

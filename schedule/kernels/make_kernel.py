@@ -36,7 +36,7 @@ def _axes(name: str) -> tuple[Var, Var, Var]:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class IndexVariables:
     """The variables of a thread's place in a launch."""
 
     blocks: tuple[Var, Var, Var] = field(default_factory=lambda: _axes("block"))
@@ -46,14 +46,14 @@ class Places:
 def make_kernel(
     code: Block,
     extent: tuple[int, int, int],
-    places: Places,
+    index_variables: IndexVariables,
     known: Known,
     given: Mapping[Node, Number],
     faults: bool,
 ) -> Kernel:
     """The kernel, without a name. given: numbers that belong to the launch alone. faults: whether a fault may
     have been recorded when it ends."""
-    own = {*places.blocks, *places.threads}
+    own = {*index_variables.blocks, *index_variables.threads}
     entry: list[Statement] = []
     while True:
         uses = Uses(Block((*entry, *code.statements)))
@@ -63,7 +63,9 @@ def make_kernel(
         entry[:0] = [Let(v, _value(v, known)) for v in missing]  # type: ignore[arg-type]
     numbers = tuple(v for v in uses.variables if v not in own)
     body = Block((*entry, *code.statements)) if entry else code
-    return Kernel("", tuple(uses.buffers), numbers, places.blocks, places.threads, extent, body, faults)
+    return Kernel(
+        "", tuple(uses.buffers), numbers, index_variables.blocks, index_variables.threads, extent, body, faults
+    )
 
 
 def _is_number(v: Node, known: Known) -> bool:

@@ -212,15 +212,15 @@ class _Cutter(Launcher):
         return Loop(counter, divided_up(minus(high, low), s.step), body)
 
     def _endless(self, s: nodes.While) -> None:
-        """Emits a loop that may not terminate, bounded by `limits.steps` iterations, with a fault recorded when the bound is reached."""
-        done, steps = self.fresh("iterations"), self.limits.steps
+        """Emits a loop that may not terminate, bounded by `limits.iterations` iterations, with a fault recorded when the bound is reached."""
+        done, most = self.fresh("iterations"), self.limits.iterations
         self.plan.append(Let(done, 0))
         loop = self._while(s, [Let(done, plus(done, 1))])
-        more = ("<", done, steps)
+        more = ("<", done, most)
         self.plan.append(While(("min", more, loop.condition), loop.body))
 
         def record() -> None:
-            self._wait(nodes.Check(const(bool_, False), "endless", s.site, (as_index(steps),)))
+            self._wait(nodes.Check(const(bool_, False), "endless", s.site, (as_index(most),)))
             self.flush()
             self.plan.append(ReadBack(self.failed, self.fault, i32))
 

@@ -18,7 +18,7 @@ from raido.algo.graph.rewrite import free_variables
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The indices of one dimension that belong to a thread: `width` consecutive ones from `base + width * place` on.
+    """The indices of one dimension that belong to a thread: `width` consecutive ones from `base + width * thread` on.
 
     stride: if not 0, also those at multiples of it further on. most: the number of threads.
     """
@@ -41,11 +41,11 @@ class Surroundings:
     """The context of indices: the axis of each thread variable, the number of threads that take part along each axis, the ranges of loop
     variables, and whether an expression has one value during the array's lifetime.
 
-    known: a cache of the tiles found in one block, where `places` and `is_steady` are the same, because unrolled
+    known: a cache of the tiles found in one block, where `thread_axes` and `is_steady` are the same, because unrolled
     statements have few different indices.
     """
 
-    places: Mapping[Var, int]
+    thread_axes: Mapping[Var, int]
     most: Mapping[int, int]
     ranges: Mapping[Var, Interval]
     is_steady: Callable[[Expr], bool]
@@ -54,7 +54,7 @@ class Surroundings:
     def is_base(self, e: Expr) -> bool:
         """Whether tiles may be counted from an expression."""
         named = free_variables(e)
-        return self.is_steady(e) and not self.places.keys() & named and not self.ranges.keys() & named
+        return self.is_steady(e) and not self.thread_axes.keys() & named and not self.ranges.keys() & named
 
 
 def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
@@ -62,7 +62,7 @@ def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
     found: dict[int, Tile] = {}
     where = (*around.most.items(), *around.ranges.items())
     for dimension, index in enumerate(indices):
-        if free_variables(index).isdisjoint(around.places) and free_variables(index).isdisjoint(around.ranges):
+        if free_variables(index).isdisjoint(around.thread_axes) and free_variables(index).isdisjoint(around.ranges):
             continue
         key = (dimension, index, where)
         if key not in around.known:
@@ -84,31 +84,31 @@ def _tiles_of_index(dimension: int, index: Expr, around: Surroundings) -> Told:
     None where that is unknown."""
     bounds = interval_of_all(index, around.ranges)
     mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
-    if not around.places.keys() & mentioned:
+    if not around.thread_axes.keys() & mentioned:
         return ()
     if bounds is None:
         return None
-    own = [atom for atom in ix.linear(bounds[0])[1] if isinstance(atom, Var) and atom in around.places]
+    own = [atom for atom in ix.linear(bounds[0])[1] if isinstance(atom, Var) and atom in around.thread_axes]
     if len(own) > 1:
         return _inside_one_another(dimension, index, own, around)
     if not own:
         return None
     tile = _side_by_side(dimension, bounds, own[0], around) or _strided(dimension, index, own[0], around)
-    return None if tile is None else ((around.places[own[0]], tile),)
+    return None if tile is None else ((around.thread_axes[own[0]], tile),)
 
 
 def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around: Surroundings) -> Told:
     """The tiles of several axes: those of the axis with the widest ones, and the others nested in these."""
     _, terms = ix.linear(index)
-    outer = max(own, key=lambda place: terms.get(place, 0))
+    outer = max(own, key=lambda thread: terms.get(thread, 0))
     width = terms.get(outer, 0)
     base: Expr = ix.as_index(0)
     for atom, c in terms.items():
         if around.is_base(atom):
             base = ix.add(base, ix.mul(atom, c))
     rest = ix.canonical(ix.sub(ix.sub(index, base), ix.mul(outer, width)))
-    places = {place: around.most.get(around.places[place], 0) for place in own}
-    ranges = {place: (ix.as_index(0), ix.as_index(most - 1)) for place, most in places.items() if most}
+    extents = {thread: around.most.get(around.thread_axes[thread], 0) for thread in own}
+    ranges = {thread: (ix.as_index(0), ix.as_index(most - 1)) for thread, most in extents.items() if most}
     within = interval_of_all(rest, {**around.ranges, **ranges})
     if within is None or outer in free_variables(rest):
         return None
@@ -118,38 +118,38 @@ def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around:
     inner = _tiles_of_index(dimension, rest, around)
     if inner is None or any(tile.width >= width for _, tile in inner):
         return None
-    return ((around.places[outer], Tile(dimension, width, base, 0, places[outer])), *inner)
+    return ((around.thread_axes[outer], Tile(dimension, width, base, 0, extents[outer])), *inner)
 
 
-def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surroundings) -> Tile | None:
+def _side_by_side(dimension: int, bounds: Interval, thread: Var, around: Surroundings) -> Tile | None:
     """A tile of consecutive indices."""
     low, high = bounds
     constant, terms = ix.linear(low)
-    width = terms[place]
-    start = ix.mul(place, width)
+    width = terms[thread]
+    start = ix.mul(thread, width)
     base = ix.sub(ix.sub(low, start), constant)
     if width <= 0 or constant < 0 or not around.is_base(base):
         return None
     if not _at_most(ix.sub(ix.sub(high, base), start), width - 1):
         return None
-    return Tile(dimension, width, base, 0, around.most.get(around.places[place], 0))
+    return Tile(dimension, width, base, 0, around.most.get(around.thread_axes[thread], 0))
 
 
-def _strided(dimension: int, index: Expr, place: Var, around: Surroundings) -> Tile | None:
+def _strided(dimension: int, index: Expr, thread: Var, around: Surroundings) -> Tile | None:
     """Tiles at a stride of the width of all participating threads' tiles."""
     constant, terms = ix.linear(index)
-    width = terms.get(place, 0)
-    stride = width * around.most.get(around.places[place], 0)
+    width = terms.get(thread, 0)
+    stride = width * around.most.get(around.thread_axes[thread], 0)
     if stride <= 0 or constant < 0:
         return None
     base: Expr = ix.as_index(0)
     within: Expr = ix.as_index(constant % stride)
     for atom, c in terms.items():
-        if atom is place:
+        if atom is thread:
             continue
         if around.is_base(atom):
             base = ix.add(base, ix.mul(atom, c))
-        elif around.places.keys() & free_variables(atom):
+        elif around.thread_axes.keys() & free_variables(atom):
             return None
         elif c % stride:
             within = ix.add(within, ix.mul(atom, c))

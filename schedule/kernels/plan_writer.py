@@ -157,10 +157,10 @@ class PlanWriter(ABC):
         if number is not None:
             return number
         if isinstance(e, Read) and e.predicate is None and e.dtype.kind != "f":
-            place = self._place(e)
-            if place is not None:
+            flat_index = self._flat_index(e)
+            if flat_index is not None:
                 self._flush_before(nodes.Let(fresh("asked", e.dtype), e))
-                return self._read_back(e.buffer, place)
+                return self._read_back(e.buffer, flat_index)
         if not (isinstance(e, Var) and e in self.known.cells):
             asked = fresh("asked", e.dtype)
             self._wait(nodes.Let(asked, e))
@@ -170,22 +170,22 @@ class PlanWriter(ABC):
         self.known.numbers[e] = self._read_back(self.known.cells[e], 0)
         return self.known.numbers[e]
 
-    def _place(self, e: Read) -> Number | None:
+    def _flat_index(self, e: Read) -> Number | None:
         """The index of an element in its array, flattened; None if the host cannot compute it."""
-        place: Number = 0
+        flat_index: Number = 0
         if e.buffer.strides or e.buffer.scope == "constant":
             return None
         for index, extent in zip(e.indices, e.buffer.shape, strict=True):
             number, size = self._plain(index), self._plain(extent)
             if number is None or size is None:
                 return None
-            place = plus(times(place, size), number)
-        return place
+            flat_index = plus(times(flat_index, size), number)
+        return flat_index
 
-    def _read_back(self, buffer: Buffer, place: Number) -> str:
+    def _read_back(self, buffer: Buffer, flat_index: Number) -> str:
         """Emits the read-back of an element, and returns its name; the plan continues only if there is no fault."""
         name = self.fresh(buffer.name)
-        offset = times(place, buffer.dtype.itemsize)
+        offset = times(flat_index, buffer.dtype.itemsize)
         self.plan.append(ReadBack(name, self.known.arrays[buffer], buffer.dtype, offset))
         self.data.add(name)
         if self.fails:

@@ -67,8 +67,8 @@ def _kernel(kernel: Kernel) -> list[str]:
     printer = NestPrinter({n.name for n in kernel.numbers if isinstance(n, SizeVar)} | sizes_within(kernel.body))
     arrays = [printer.declare(buffer) for buffer in kernel.arrays]
     numbers = [n.name if isinstance(n, SizeVar) else printer.name(n) for n in kernel.numbers]
-    for place in (*kernel.blocks, *kernel.threads):
-        printer.name(place)
+    for variable in (*kernel.blocks, *kernel.threads):
+        printer.name(variable)
     extent = ", ".join(map(str, _short(kernel.extent)))
     head = f"kernel {kernel.name}[{extent} threads]({', '.join((*arrays, *numbers))})"
     return [f"{head}{' or nothing, after a fault' if kernel.faults else ''}:", *printer.block(kernel.body, 1)]
@@ -115,8 +115,8 @@ def _line(s: Statement) -> str:
             return f"download {number_text(nbytes)} bytes of {array} to {target}"
         case Copy(target, source, nbytes, at, offset):
             whole = at == 0 and offset == 0
-            places = "" if whole else f", from byte {number_text(offset)} to byte {number_text(at)}"
-            return f"copy {number_text(nbytes)} bytes of {source} to {target}{places}"
+            range_text = "" if whole else f", from byte {number_text(offset)} to byte {number_text(at)}"
+            return f"copy {number_text(nbytes)} bytes of {source} to {target}{range_text}"
         case Launch(kernel, grid, arguments):
             blocks = ", ".join(map(number_text, _short(grid)))
             return f"launch {kernel}[{blocks}]({', '.join(map(number_text, arguments))})"

@@ -91,21 +91,21 @@ def _fold(s: Fold) -> Iterator[Statement]:
         yield Let(var, value)
     values: dict[Node, Any] = dict(zip(s.left, s.before or held, strict=True))
     values |= dict(zip(s.right, s.values, strict=False))
-    steps = [substitute(step, values) for step in s.step]
+    updated = [substitute(step, values) for step in s.step]
     if several:
         names = s.after or tuple(fresh("step", buffer.dtype) for buffer in s.buffers)
-        for var, step in zip(names, steps, strict=True):
+        for var, step in zip(names, updated, strict=True):
             yield Let(var, step)
-        steps = list(names)
-    for buffer, step in zip(s.buffers, steps, strict=True):
+        updated = list(names)
+    for buffer, step in zip(s.buffers, updated, strict=True):
         yield Store(buffer, tuple(indices), step)
 
 
 def _append(s: Append) -> Statement:
-    place: Var = fresh("place", i64)
-    stores = [Store(buffer, (place,), value) for buffer, value in zip(s.buffers, s.values, strict=True)]
-    moved = Store(s.position, (), ix.add(place, 1))
-    return If(s.predicate, Block((Let(place, Read(s.position, (), None)), *stores, moved)))
+    position: Var = fresh("place", i64)
+    stores = [Store(buffer, (position,), value) for buffer, value in zip(s.buffers, s.values, strict=True)]
+    moved = Store(s.position, (), ix.add(position, 1))
+    return If(s.predicate, Block((Let(position, Read(s.position, (), None)), *stores, moved)))
 
 
 def thread_memory(buffer: Buffer) -> Buffer:

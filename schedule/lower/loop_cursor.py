@@ -23,7 +23,7 @@ class Accumulators:
     buffers: tuple[Buffer, ...]
     axes: tuple[str, ...]
     origins: tuple[dict[str, Expr], ...]
-    copied: bool
+    per_instance: bool
     lengths: tuple[Expr, ...] = ()
     prefix: tuple[Expr, ...] = ()
     suffix: tuple[Expr, ...] = ()
@@ -69,13 +69,13 @@ class Phase:
 class LoopCursor:
     """The position in the loops of a stage that are being emitted, in one phase.
 
-    copies: the coordinates of each unrolled instance. identity: boundary operations known to be the identity here. rows: set where loops
+    instances: the coordinates of each unrolled instance. identity: boundary operations known to be the identity here. rows: set where loops
     follow the rows of an array that is read flat. tested: the number of iterations that the enclosing loops write out behind tests. own:
     axes, and the first index along each that is stored, of tiles that overlap others.
     """
 
     lowered: LoweredStage
-    copies: list[Coordinates]
+    instances: list[Coordinates]
     phase: Phase
     identity: frozenset[Node] = frozenset()
     versioned: bool = False
@@ -106,14 +106,14 @@ def over_reduced(cursor: LoopCursor, position: int) -> bool:
 
 def over_results(cursor: LoopCursor, position: int) -> bool:
     """Whether the loop at a position runs over result elements that the iterations of an update choose."""
-    return cursor.lowered.chosen_by_steps(position)
+    return cursor.lowered.chosen_by_updates(position)
 
 
 def ranges_of(cursor: LoopCursor) -> dict[Var, tuple[Expr, Expr]]:
     """Inclusive bounds of every axis of the stage, over all unrolled instances, and of the variables bound in its expressions."""
     found: dict[Var, tuple[Expr, Expr]] = dict(cursor.lowered.reads.inner)
     for name, variable in cursor.lowered.variables.items():
-        boxes = [c.box(name) for c in cursor.copies]
+        boxes = [c.box(name) for c in cursor.instances]
         low, high = boxes[0]
         for other_low, other_high in boxes[1:]:
             low, high = ix.minimum(low, other_low), ix.maximum(high, other_high)

@@ -113,7 +113,7 @@ class LoweredStage:
         plans = (self.plan, *(branch.plan for branch in self.plan.instead))
         return any(isinstance(r, Split) and r.tail == "shift" for plan in plans for r in plan.relations)
 
-    def chosen_by_steps(self, position: int) -> bool:
+    def chosen_by_updates(self, position: int) -> bool:
         """Whether the loop at `position` runs over an axis of the result whose elements an update's iterations choose."""
         whole = {axis.name for axis in self.stage.whole_axes} if self.stage.update else set()
         return bool(self.axis_of[self.plan.loops[position].name] & whole)
@@ -217,7 +217,9 @@ def lower_stages(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables
                 fold = _reduction(stage, own)
             lowered.branches += ((own, fold),)
     in_blocks = {
-        lowered.form for lowered in lowered_stages.values() if any(steps for _, steps in parts_of_layout(lowered))
+        lowered.form
+        for lowered in lowered_stages.values()
+        if any(divisions for _, divisions in parts_of_layout(lowered))
     }
     for lowered in lowered_stages.values():
         lowered.blocked = bool(
@@ -260,9 +262,9 @@ def parts_of_layout(lowered: LoweredStage) -> tuple[tuple[int, tuple[tuple[str, 
         return ()
     for relation in lowered.plan.relations:
         if isinstance(relation, Split) and relation.parent in found:
-            d, steps = found[relation.parent]
-            found[relation.outer] = (d, (*steps, ("floordiv", relation.factor)))
-            found[relation.inner] = (d, (*steps, ("mod", relation.factor)))
+            d, divisions = found[relation.parent]
+            found[relation.outer] = (d, (*divisions, ("floordiv", relation.factor)))
+            found[relation.inner] = (d, (*divisions, ("mod", relation.factor)))
     return tuple(found[name] for name in lowered.plan.layout)
 
 
@@ -272,9 +274,9 @@ def laid_out_shape(lowered: LoweredStage, shape: tuple[Expr, ...]) -> tuple[Expr
     if not parts:
         return shape
     dimensions = []
-    for d, steps in parts:
+    for d, divisions in parts:
         extent = shape[d]
-        for name, k in steps:
+        for name, k in divisions:
             extent = ix.ceildiv(extent, k) if name == "floordiv" else ix.as_index(k)
         dimensions.append(extent)
     return tuple(dimensions)

@@ -18,21 +18,21 @@ def in_one_word(dtypes: Sequence[DType], counts: bool) -> bool:
     return len(dtypes) == 1 and (counts or dtypes[0].bits <= 32)
 
 
-def element_of(s: Carry, place: Any) -> Any:
+def element_of(s: Carry, index: Any) -> Any:
     """Returns the index of a carried value at a place."""
     inside: Any = s.inside
-    return place if inside is None else ix.add(ix.mul(place, s.stride), inside)
+    return index if inside is None else ix.add(ix.mul(index, s.stride), inside)
 
 
 def carried_in_order(s: Carry) -> tuple[Statement, ...]:
     """Returns the statements of a `Carry` for the iteration whose turn it is; variables that they bind stay in scope."""
-    place: Any = s.place
+    index: Any = s.index
     right = [fresh(v.name, v.dtype) for v in s.right]
-    taken = [Let(v, Read(buffer, (element_of(s, place),), None)) for v, buffer in zip(s.taken, s.buffers, strict=True)]
+    taken = [Let(v, Read(buffer, (element_of(s, index),), None)) for v, buffer in zip(s.taken, s.buffers, strict=True)]
     given = [Let(v, value) for v, value in zip(right, s.values, strict=True)]
     operands: dict[Node, Any] = dict(zip((*s.left, *s.right), (*s.taken, *right), strict=True))
     after = [
-        Store(buffer, (element_of(s, ix.add(place, 1)),), substitute(e, operands))
+        Store(buffer, (element_of(s, ix.add(index, 1)),), substitute(e, operands))
         for buffer, e in zip(s.buffers, s.combine, strict=True)
     ]
     return (*taken, *given, *after)

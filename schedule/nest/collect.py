@@ -31,7 +31,7 @@ class TreeLevel:
     limit: Expr
 
 
-def rounds_of(s: Collect) -> Iterator[TreeLevel]:
+def tree_levels(s: Collect) -> Iterator[TreeLevel]:
     """Yields the rounds of a collection, in order."""
     if s.halves:
         left = s.width
@@ -51,7 +51,7 @@ def collected_in_order(s: Collect) -> Block:
     if s.prefix:
         return _prefixes_in_order(s)
     made: list[Statement] = []
-    for each in rounds_of(s):
+    for each in tree_levels(s):
         part = fresh(s.var.name)
         body = _pair(s, part, ix.add(part, each.distance), part)
         last = ix.sub(each.limit, each.distance)
@@ -73,9 +73,9 @@ def _prefixes_in_order(s: Collect) -> Block:
     for distance in distances_of(s):
         back, part = fresh("back"), fresh(s.var.name)
         named = Let(part, ix.sub(ix.sub(s.count, 1), back))  # type: ignore[arg-type]
-        place = Op("mod", i64, (part, ix.as_index(s.width)))
+        lane = Op("mod", i64, (part, ix.as_index(s.width)))
         pair = _pair(s, ix.sub(part, distance), part, part)
-        reaches = If(Op("le", bool_, (ix.as_index(distance), place)), Block(tuple(pair)))
+        reaches = If(Op("le", bool_, (ix.as_index(distance), lane)), Block(tuple(pair)))
         made.append(For(back, ix.as_index(0), ix.sub(s.count, distance), 1, Block((named, reaches))))  # type: ignore[arg-type]
     return Block(tuple(made))
 
@@ -85,12 +85,12 @@ def _pair(s: Collect, first: Expr, second: Expr, target: Expr) -> list[Statement
     left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
     values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
     body: list[Statement] = []
-    for names, place in ((left, first), (right, second)):
-        body += [Let(v, Read(buffer, _at(s, place), None)) for v, buffer in zip(names, s.buffers, strict=True)]
+    for names, index in ((left, first), (right, second)):
+        body += [Let(v, Read(buffer, _at(s, index), None)) for v, buffer in zip(names, s.buffers, strict=True)]
     combined = zip(s.buffers, s.combine, strict=True)
     return [*body, *(Store(buffer, _at(s, target), substitute(e, values)) for buffer, e in combined)]
 
 
-def _at(s: Collect, place: Expr) -> tuple[Any, ...]:
+def _at(s: Collect, index: Expr) -> tuple[Any, ...]:
     """Returns the indices of the part of a thread."""
-    return tuple(substitute(i, {s.var: place}) for i in s.indices)
+    return tuple(substitute(i, {s.var: index}) for i in s.indices)

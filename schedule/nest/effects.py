@@ -180,8 +180,8 @@ def _collect(s: Collect) -> Accesses:
 
 
 def _carry(s: Carry) -> Accesses:
-    place: Any = s.place
-    after = element_of(s, ix.add(place, 1))
+    index: Any = s.index
+    after = element_of(s, ix.add(index, 1))
     return tuple(Access(buffer, (after,), e) for buffer, e in zip(s.buffers, s.combine, strict=True))
 
 
@@ -199,7 +199,7 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     Collect: _collect,
     Carry: _carry,
     Ticket: lambda s: (Access(s.state, None, old=True, atomic=True),),
-    Publish: lambda s: (Access(s.state, (s.place,), s.value, atomic=True),),
+    Publish: lambda s: (Access(s.state, (s.index,), s.value, atomic=True),),
     Append: _append,
     Copy: lambda s: (Access(s.destination, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
@@ -216,10 +216,10 @@ _OTHER_READS: dict[type, Callable[[Any], Accesses]] = {
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
     View: lambda s: (Access(s.source, None),),
     Carry: lambda s: (
-        *(Access(b, (element_of(s, s.place),)) for b in s.buffers),
+        *(Access(b, (element_of(s, s.index),)) for b in s.buffers),
         *(Access(b, None) for b in (*s.totals, s.state)),
     ),
-    Await: lambda s: (Access(s.state, (s.place,)),),
+    Await: lambda s: (Access(s.state, (s.index,)),),
 }
 
 _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {

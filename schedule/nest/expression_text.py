@@ -83,7 +83,7 @@ class ExpressionText:
     def _is_free(self, name: str) -> bool:
         return name not in self.taken and name not in self.shared.values()
 
-    def place(self, buffer: Buffer, indices: tuple[NestExpr, ...]) -> str:
+    def element(self, buffer: Buffer, indices: tuple[NestExpr, ...]) -> str:
         """Returns the text of an element of a buffer."""
         name = self.name(buffer)
         if not indices:
@@ -95,7 +95,7 @@ class ExpressionText:
     def slice(self, buffer: Buffer, indices: tuple[NestExpr, ...], stride: int, lanes: int) -> str:
         """Returns the text of elements of a buffer, one for each lane, `stride` apart."""
         by = f" by {stride}" if stride != 1 else ""
-        return f"{self.place(buffer, indices)[:-1]} +: {lanes}{by}]"
+        return f"{self.element(buffer, indices)[:-1]} +: {lanes}{by}]"
 
     def text(self, e: NestExpr, extent: Expr | None = None) -> str:
         """Returns the text of an expression; `extent`: the size of the dimension that it indexes, which boundary operators omit."""
@@ -119,11 +119,11 @@ class ExpressionText:
         if isinstance(e, Op):
             return self._operation(e, extent)
         if isinstance(e, Read):
-            return self._masked(self.place(e.buffer, e.indices), e.predicate)
+            return self._masked(self.element(e.buffer, e.indices), e.predicate)
         if isinstance(e, VectorRead):
             return self._masked(self.slice(e.buffer, e.indices, e.stride, e.lanes), e.mask)
         if isinstance(e, Gather):
-            return self._masked(f"gather {self.place(e.buffer, e.indices)}", e.mask, _UNARY)
+            return self._masked(f"gather {self.element(e.buffer, e.indices)}", e.mask, _UNARY)
         if isinstance(e, Ramp):
             by = f" by {e.stride}" if e.stride != 1 else ""
             return f"({self.text(e.base)} +: {e.lanes}{by})", ATOM
@@ -141,12 +141,12 @@ class ExpressionText:
         if isinstance(e, LaneShift):
             return f"shift_lanes({self.text(e.value)}, {e.distance})", ATOM
         if isinstance(e, LaneShuffle):
-            places = " ".join(map(str, e.places))
-            return f"shuffle_lanes({self.text(e.first)}, {self.text(e.second)}, {places})", ATOM
+            order = " ".join(map(str, e.order))
+            return f"shuffle_lanes({self.text(e.first)}, {self.text(e.second)}, {order})", ATOM
         return f"<{type(e).__name__}>", ATOM
 
-    def _masked(self, place: str, mask: NestExpr | None, binds: int = ATOM) -> tuple[str, int]:
-        return (place, binds) if mask is None else (f"{place} where {self.tight(mask, 3)}", 0)
+    def _masked(self, element: str, mask: NestExpr | None, binds: int = ATOM) -> tuple[str, int]:
+        return (element, binds) if mask is None else (f"{element} where {self.tight(mask, 3)}", 0)
 
     def _operation(self, e: Op, extent: Expr | None) -> tuple[str, int]:
         if e.name in _INFIX:

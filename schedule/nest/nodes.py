@@ -198,7 +198,7 @@ class Carry:
     """Passes values between blocks of a GPU, in the order of the iterations of the loop over blocks around it (decoupled look-back, Merrill
     & Garland 2016).
 
-    `taken` binds buffers[k][place], and buffers[k][place + 1] = `combine` over `left` (the taken values) and `right` (`values`), all k at
+    `taken` binds buffers[k][index], and buffers[k][index + 1] = `combine` over `left` (the taken values) and `right` (`values`), all k at
     once. Iterations have places 0, 1, … in order, and element 0 exists before the loop. `totals`, as long as `buffers`, and `state`, all
     zeros before the loop, are memory of the look-back (`kernels/look_back.py`), and not read otherwise. There are no `totals` where
     `carry.in_one_word`. `counts`: the values are numbers of elements.
@@ -209,7 +209,7 @@ class Carry:
 
     taken: tuple[Var, ...]
     buffers: tuple[Buffer, ...]
-    place: NestExpr
+    index: NestExpr
     values: tuple[NestExpr, ...]
     left: tuple[Var, ...]
     right: tuple[Var, ...]
@@ -239,7 +239,7 @@ class Publish:
     """
 
     state: Buffer
-    place: NestExpr
+    index: NestExpr
     value: NestExpr
     alone: bool = False
 
@@ -250,7 +250,7 @@ class Await:
 
     var: Var
     state: Buffer
-    place: NestExpr
+    index: NestExpr
     alone: bool = False
 
 

@@ -155,15 +155,15 @@ class NestPrinter(ExpressionText):
         if isinstance(statement, Alloc):
             return f"{self.declare(statement.buffer)} {statement.buffer.scope}"
         if isinstance(statement, Store):
-            place = self.place(statement.buffer, statement.indices)
-            return f"{place} = {self.text(statement.value)}{self._where(statement.predicate)}{_stream(statement)}"
+            element = self.element(statement.buffer, statement.indices)
+            return f"{element} = {self.text(statement.value)}{self._where(statement.predicate)}{_stream(statement)}"
         if isinstance(statement, VectorStore):
             lanes = lanes_of(statement.value)
-            place = self.slice(statement.buffer, statement.indices, statement.stride, lanes)
-            return f"{place} = {self.text(statement.value)}{self._where(statement.mask)}{_stream(statement)}"
+            element = self.slice(statement.buffer, statement.indices, statement.stride, lanes)
+            return f"{element} = {self.text(statement.value)}{self._where(statement.mask)}{_stream(statement)}"
         if isinstance(statement, Scatter):
-            place = self.place(statement.buffer, statement.indices)
-            return f"scatter {place} = {self.text(statement.value)}{self._where(statement.mask)}"
+            element = self.element(statement.buffer, statement.indices)
+            return f"scatter {element} = {self.text(statement.value)}{self._where(statement.mask)}"
         if isinstance(statement, Fold):
             return self._fold(statement)
         if isinstance(statement, AtomicUpdate):
@@ -173,14 +173,14 @@ class NestPrinter(ExpressionText):
         if isinstance(statement, Carry):
             return self._carry(statement)
         if isinstance(statement, Ticket):
-            first = self.place(statement.state, (ix.as_index(0),))
+            first = self.element(statement.state, (ix.as_index(0),))
             return f"{self.name(statement.var)} = next of {first}, below {self.text(statement.count)}"
         if isinstance(statement, Publish):
-            place = self.place(statement.state, (statement.place,))
-            return f"publish {place} = {self.text(statement.value)}{', alone' if statement.alone else ''}"
+            element = self.element(statement.state, (statement.index,))
+            return f"publish {element} = {self.text(statement.value)}{', alone' if statement.alone else ''}"
         if isinstance(statement, Await):
-            place = self.place(statement.state, (statement.place,))
-            return f"{self.name(statement.var)} = await {place}{', alone' if statement.alone else ''}"
+            element = self.element(statement.state, (statement.index,))
+            return f"{self.name(statement.var)} = await {element}{', alone' if statement.alone else ''}"
         if isinstance(statement, Exchange):
             values = ", ".join(map(self.text, statement.values))
             return f"{', '.join(map(self.name, statement.vars))} = exchange {values} of {statement.distance} threads on"
@@ -192,12 +192,12 @@ class NestPrinter(ExpressionText):
                 f"{self.name(statement.var)} = first thread of {statement.width} with {self.text(statement.condition)}"
             )
         if isinstance(statement, Append):
-            places = ", ".join(
+            elements = ", ".join(
                 f"{self.name(buffer)}[{self.name(statement.position)}++]" for buffer in statement.buffers
             )
             values = ", ".join(map(self.text, statement.values))
             spare = ", in whole gangs" if statement.spare else ""
-            return f"append {places} = {values}{self._where(statement.predicate)}{spare}"
+            return f"append {elements} = {values}{self._where(statement.predicate)}{spare}"
         if isinstance(statement, Check):
             values = ", ".join(map(self.text, statement.values))
             return (
@@ -210,7 +210,7 @@ class NestPrinter(ExpressionText):
         if isinstance(statement, AwaitCopies):
             return f"await copies{f' but the last {statement.left}' if statement.left else ''}"
         if isinstance(statement, Prefetch):
-            return f"prefetch {self.place(statement.buffer, statement.indices)}"
+            return f"prefetch {self.element(statement.buffer, statement.indices)}"
         if isinstance(statement, Swap):
             return f"swap {self.name(statement.left)}, {self.name(statement.right)}"
         if isinstance(statement, View):
@@ -220,32 +220,32 @@ class NestPrinter(ExpressionText):
         raise TypeError(f"not a statement: {statement!r}")
 
     def _fold(self, fold: Fold) -> str:
-        places = [self.place(buffer, fold.indices) for buffer in fold.buffers]
-        operands: dict[Node, str] = dict(zip(fold.left, places, strict=True))
+        elements = [self.element(buffer, fold.indices) for buffer in fold.buffers]
+        operands: dict[Node, str] = dict(zip(fold.left, elements, strict=True))
         operands |= {var: self.tight(value, ATOM) for var, value in zip(fold.right, fold.values, strict=False)}
         self.names.update(operands)
-        steps, held = ", ".join(map(self.text, fold.step)), ", ".join(places)
+        updated, held = ", ".join(map(self.text, fold.step)), ", ".join(elements)
         for var in operands:
             del self.names[var]
         if is_scan(fold):
             head = f"{', '.join(map(self.name, (*fold.before, *fold.after)))} = "
-            return f"{head}{held}, then scan {held} = {steps}" if fold.before else f"{head}scan {held} = {steps}"
+            return f"{head}{held}, then scan {held} = {updated}" if fold.before else f"{head}scan {held} = {updated}"
         operator = f" by {fold.monoid}"
         if not fold.monoid:
             operator = f" combining {', '.join(map(self.text, fold.combine))}"
-        return f"fold {held} = {steps}{operator}"
+        return f"fold {held} = {updated}{operator}"
 
     def _atomic(self, s: AtomicUpdate) -> str:
-        place = self.place(s.buffer, s.indices)
-        self.names.update({s.left: place, s.right: self.tight(s.value, ATOM)})
+        element = self.element(s.buffer, s.indices)
+        self.names.update({s.left: element, s.right: self.tight(s.value, ATOM)})
         combined = self.text(s.combine)
         del self.names[s.left], self.names[s.right]
-        return f"atomic {place} = {combined}"
+        return f"atomic {element} = {combined}"
 
     def _collect(self, s: Collect) -> str:
         names, taken = dict(self.names), dict(self.taken)
         count, var = self.text(s.count), self.name(s.var)
-        places = [self.place(buffer, s.indices) for buffer in s.buffers]
+        elements = [self.element(buffer, s.indices) for buffer in s.buffers]
         for label, operands in (("left", s.left), ("right", s.right)):
             self.names.update({v: f"{label}{k or ''}" for k, v in enumerate(operands)})
         combined, order = (
@@ -253,13 +253,13 @@ class NestPrinter(ExpressionText):
             "prefixes" if s.prefix else "halves" if s.halves else "neighbours",
         )
         self.names, self.taken = names, taken
-        return f"collect {', '.join(places)} over {s.level} {var} in 0..{count}, {order} of {s.width}: {combined}"
+        return f"collect {', '.join(elements)} over {s.level} {var} in 0..{count}, {order} of {s.width}: {combined}"
 
     def _carry(self, s: Carry) -> str:
-        place: Any = s.place
+        index: Any = s.index
         taken, values = [self.name(v) for v in s.taken], [self.tight(value, ATOM) for value in s.values]
-        places = (element_of(s, at) for at in (place, ix.add(place, 1)))
-        held, after = ([self.place(b, (at,)) for b in s.buffers] for at in places)
+        elements = (element_of(s, at) for at in (index, ix.add(index, 1)))
+        held, after = ([self.element(b, (at,)) for b in s.buffers] for at in elements)
         operands: dict[Node, str] = dict(zip((*s.left, *s.right), (*taken, *values), strict=True))
         self.names.update(operands)
         combined = ", ".join(map(self.text, s.combine))

@@ -186,7 +186,7 @@ class LaneShuffle(Opaque):
 
     first: NestExpr
     second: NestExpr
-    places: bytes
+    order: bytes
 
     @property
     def dtype(self) -> DType:

@@ -59,7 +59,7 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
     elif isinstance(statement, Collect):
         yield from (statement.count, *statement.indices, *statement.combine)
     elif isinstance(statement, Carry):
-        yield from (statement.place, *statement.values, *statement.combine)
+        yield from (statement.index, *statement.values, *statement.combine)
         if statement.inside is not None:
             yield statement.inside
     elif isinstance(statement, Exchange):
@@ -71,7 +71,7 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
     elif isinstance(statement, Ticket):
         yield statement.count
     elif isinstance(statement, (Publish, Await)):
-        yield statement.place
+        yield statement.index
         if isinstance(statement, Publish):
             yield statement.value
     elif isinstance(statement, Append):

@@ -8,7 +8,7 @@ run through the iterations of an array loop one by one, so that each ends by its
 from __future__ import annotations
 
 from raido.schedule.defaults.array_loops import decide_array_loops
-from raido.schedule.defaults.complete import nested_place
+from raido.schedule.defaults.complete import nested_site
 from raido.schedule.defaults.demand import Demand, is_pointwise, iterations, may_inline, walk_demand
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.machine import Machine
@@ -33,11 +33,11 @@ def baseline(graph: StageGraph) -> Schedule:
             name in draft.demand.inlined and draft.decide(name, "inline")
         ):
             continue
-        at = nested_place(draft, name)
+        at = nested_site(draft, name)
         if at is None or not draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
             draft.decide(name, "root")
     decide_array_loops(draft)
-    return Schedule.trusted(graph, tuple(draft.steps), draft.state, None)
+    return Schedule.trusted(graph, tuple(draft.directives), draft.state, None)
 
 
 def _reads_once(state: State, demand: Demand, stage: Stage) -> bool:

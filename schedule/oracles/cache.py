@@ -36,7 +36,7 @@ class Cache:
         if len(lines) > self.most:
             lines.popitem(last=False)
 
-    def place(self, size: int) -> int:
+    def allocate(self, size: int) -> int:
         """Allocates memory of `size` bytes; returns its first line."""
         count = -(-size // LINE)
         known = self.free[count]
@@ -59,7 +59,7 @@ class CachedMemory(Memory):
         self, cache: Cache, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int], lanes: int
     ) -> None:
         super().__init__(name, dtype, shape, strides, lanes)
-        self.cache, self.line, self.per_line = cache, cache.place(self.data.nbytes), max(1, LINE // dtype.itemsize)
+        self.cache, self.line, self.per_line = cache, cache.allocate(self.data.nbytes), max(1, LINE // dtype.itemsize)
 
     def view(self, shape: Sequence[int]) -> CachedMemory:
         """Returns the first rows of the buffer, at the same address."""
@@ -75,9 +75,9 @@ class CachedMemory(Memory):
             self.cache.touch(source.line + k)
             self.cache.touch(self.line + k)
 
-    def place(self, indices: tuple[Any, ...]) -> int:
+    def flat_index(self, indices: tuple[Any, ...]) -> int:
         """Returns the offset of an element, and accesses its line."""
-        offset = super().place(indices)
+        offset = super().flat_index(indices)
         line = self.line + offset // self.per_line
         if line != self.cache.last:
             self.cache.touch(line)

@@ -136,15 +136,15 @@ class _Checker:
             self.require(found is e.dtype, f"{e.name} gives {found}, not {e.dtype}")
             self.require(len({lanes_of(a) for a in e.args}) == 1, f"{e.name} of different numbers of lanes")
         elif isinstance(e, Read):
-            self._place(e.buffer, e.indices)
+            self._check_indices(e.buffer, e.indices)
             self._mask(e.predicate, e.buffer.lanes, scalar=True)
         elif isinstance(e, VectorRead):
-            self._place(e.buffer, e.indices)
+            self._check_indices(e.buffer, e.indices)
             self.require(e.buffer.lanes == 1, f"{e.buffer.name} is lane-private: it is read by Read")
             self._mask(e.mask, e.lanes)
         elif isinstance(e, Gather):
             lanes = lanes_of(e)
-            self._lane_place(e.buffer, e.indices, lanes)
+            self._lane_indices(e.buffer, e.indices, lanes)
             self._mask(e.mask, lanes)
         elif isinstance(e, (Ramp, Splat)):
             scalar = e.base if isinstance(e, Ramp) else e.value
@@ -157,16 +157,16 @@ class _Checker:
             self.require(lanes_of(e.value) > 1, f"{type(e).__name__} of a scalar")
         elif isinstance(e, LaneShuffle):
             lanes = lanes_of(e.first)
-            alike = lanes == lanes_of(e.second) == len(e.places) > 1 and e.first.dtype is e.second.dtype
-            self.require(alike and all(0 <= k < 2 * lanes for k in e.places), "a shuffle of other lanes")
+            alike = lanes == lanes_of(e.second) == len(e.order) > 1 and e.first.dtype is e.second.dtype
+            self.require(alike and all(0 <= k < 2 * lanes for k in e.order), "a shuffle of other lanes")
 
-    def _place(self, buffer: Buffer, indices: Sequence[NestExpr]) -> None:
+    def _check_indices(self, buffer: Buffer, indices: Sequence[NestExpr]) -> None:
         self.require(buffer.scope == "constant" or buffer in self.known, f"buffer {buffer.name} is not in scope")
         self.require(len(indices) == len(buffer.shape), f"{buffer.name} has {len(buffer.shape)} dimensions")
         for i in indices:
             self.require(i.dtype is i64 and lanes_of(i) == 1, f"an index of {buffer.name} is {i.dtype} x {lanes_of(i)}")
 
-    def _lane_place(self, buffer: Buffer, indices: Sequence[NestExpr], lanes: int) -> None:
+    def _lane_indices(self, buffer: Buffer, indices: Sequence[NestExpr], lanes: int) -> None:
         self.require(buffer.scope == "constant" or buffer in self.known, f"buffer {buffer.name} is not in scope")
         self.require(0 < len(indices) == len(buffer.shape), f"{buffer.name} has {len(buffer.shape)} dimensions")
         self.require(all(lanes_of(i) == lanes and i.dtype is i64 for i in indices), f"indices of {buffer.name}")
@@ -217,7 +217,7 @@ class _Checker:
             self.require(s.position.dtype is i64 and s.position in self.known, "a position that is no i64 in scope")
             self.value(s.predicate, bool_, 1)
             for buffer, value in zip(s.buffers, s.values, strict=True):
-                self._place(buffer, (const(i64, 0),))
+                self._check_indices(buffer, (const(i64, 0),))
                 self.value(value, buffer.dtype, 1)
         elif isinstance(s, Check):
             for e in (s.holds, *s.values, *(() if s.predicate is None else (s.predicate,))):
@@ -257,7 +257,7 @@ class _Checker:
         self.require(self.gang or isinstance(s, Store), f"{type(s).__name__} in a scalar nest")
         if isinstance(s, Store):
             self.value(s.value, s.buffer.dtype, s.buffer.lanes)
-            self._place(s.buffer, s.indices)
+            self._check_indices(s.buffer, s.indices)
             copies = isinstance(s.value, Read) and s.value.predicate is None and s.value.buffer is not s.buffer
             self.require(not s.asynchronous or (copies and s.buffer.scope == "shared"), "no copy to shared memory")
             self._mask(mask, s.buffer.lanes, scalar=True)
@@ -267,9 +267,9 @@ class _Checker:
         self.require(lanes > 1, f"{type(s).__name__} of a scalar")
         self._mask(mask, lanes)
         if isinstance(s, VectorStore):
-            self._place(s.buffer, s.indices)
+            self._check_indices(s.buffer, s.indices)
         else:
-            self._lane_place(s.buffer, s.indices, lanes)
+            self._lane_indices(s.buffer, s.indices, lanes)
 
     def _fold(self, s: Fold) -> None:
         count = len(s.buffers)
@@ -278,7 +278,7 @@ class _Checker:
         counts = [*map(len, needed), *(len(part) or count for part in optional)]
         self.require(set(counts) == {count}, "a fold of different numbers of values")
         for buffer in s.buffers:
-            self._place(buffer, s.indices)
+            self._check_indices(buffer, s.indices)
         self._each(s.buffers, s.values)
         known, right = set(self.known), set(self.right)
         self.known.update(s.left + s.right)
@@ -298,7 +298,7 @@ class _Checker:
             self.value(e, buffer.dtype, 1)
 
     def _atomic(self, s: AtomicUpdate) -> None:
-        self._place(s.buffer, s.indices)
+        self._check_indices(s.buffer, s.indices)
         for e in s.indices:
             self.value(e, i64, 1)
         self.value(s.value, s.buffer.dtype, 1)
@@ -318,7 +318,7 @@ class _Checker:
         known, right = set(self.known), set(self.right)
         self.known.update((s.var, *s.left, *s.right))
         for buffer, left, e in zip(s.buffers, s.left, s.combine, strict=True):
-            self._place(buffer, s.indices)
+            self._check_indices(buffer, s.indices)
             self.require(left.dtype is buffer.dtype, f"{buffer.name} holds no {left.dtype}")
             self.value(e, buffer.dtype, 1)
         self.known, self.right = known, right
@@ -331,11 +331,11 @@ class _Checker:
         self.require(s.state.dtype is i64, "a state that is no i64")
         self.require(not s.counts or s.buffers[0].dtype is i64, "counts that are no i64")
         self.require(s.inside is None or (s.counts and one_word), "threads that hand on no numbers of elements")
-        self.value(s.place, i64, 1)
+        self.value(s.index, i64, 1)
         if s.inside is not None:
             self.value(s.inside, i64, 1)
         for buffer in (*s.buffers, *s.totals, s.state):
-            self._place(buffer, (s.place,))
+            self._check_indices(buffer, (s.index,))
         self._each(s.buffers, s.values)
         known, right = set(self.known), set(self.right)
         self.known.update((*s.left, *s.right))

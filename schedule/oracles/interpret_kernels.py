@@ -236,7 +236,7 @@ class _Run:
 
         def launch(block: Any) -> None:
             self.clock.begin()
-            self._blocks(kernel.name, [block(*at, partial(self._threads, kernel, at)) for at in self._places(grid)])
+            self._blocks(kernel.name, [block(*at, partial(self._threads, kernel, at)) for at in self._indices(grid)])
 
         updated = {w.buffer for inner in statements_within(kernel.body) for w in writes(inner) if w.atomic}
         seen = [
@@ -260,12 +260,12 @@ class _Run:
         watched = WatchedMemory.over(memory.name, memory.shape, memory.strides, memory.data, memory.valid)
         return watched.watch(self.clock)
 
-    def _places(self, extent: Sequence[int]) -> list[tuple[int, ...]]:
+    def _indices(self, extent: Sequence[int]) -> list[tuple[int, ...]]:
         """Every place in a box of that extent, shuffled if there is a seed."""
-        places = list(itertools.product(*map(range, extent)))
+        indices = list(itertools.product(*map(range, extent)))
         if self.chance is not None:
-            self.chance.shuffle(places)
-        return places
+            self.chance.shuffle(indices)
+        return indices
 
     def _blocks(self, name: str, blocks: Sequence[Any]) -> None:
         """Runs blocks, at most `_IN_FLIGHT` at a time; NestError if they deadlock."""
@@ -285,11 +285,11 @@ class _Run:
     def _threads(self, kernel: Kernel, block: Any, thread: Any) -> Iterator[str]:
         """Runs the threads of a block from barrier to barrier; yields whenever threads await other blocks, and at barriers."""
         waiting: list[tuple[Any, Any]] = []
-        for place in self._places(kernel.extent):
-            self.clock.go(block, place, 0)
-            running = thread(*place)
+        for index in self._indices(kernel.extent):
+            self.clock.go(block, index, 0)
+            running = thread(*index)
             if running is not None:
-                waiting.append((place, running))
+                waiting.append((index, running))
         phase = 0
         while waiting:
             reached = yield from self._to_barrier(kernel, block, phase, waiting)
@@ -311,13 +311,13 @@ class _Run:
             if self.chance is not None:
                 self.chance.shuffle(going)
             awaiting: list[tuple[Any, Any]] = []
-            for place, running in going:
-                self.clock.go(block, place, phase)
+            for index, running in going:
+                self.clock.go(block, index, phase)
                 stop = next(running, None)
                 if stop == AWAITS:
-                    awaiting.append((place, running))
+                    awaiting.append((index, running))
                 elif isinstance(stop, tuple):
-                    met.setdefault((_number_in_block(kernel, place) // stop[1], *stop), []).append((place, running))
+                    met.setdefault((_number_in_block(kernel, index) // stop[1], *stop), []).append((index, running))
                 else:
                     reached.add(stop)
             together = [key for key, group in met.items() if len(group) == key[-1]]
@@ -330,9 +330,9 @@ class _Run:
         return reached
 
 
-def _number_in_block(kernel: Kernel, place: Sequence[int]) -> int:
+def _number_in_block(kernel: Kernel, index: Sequence[int]) -> int:
     """The number of a thread in its block; it increases by one along x."""
-    (x, y, z), (width, height, _) = place, kernel.extent
+    (x, y, z), (width, height, _) = index, kernel.extent
     return x + width * (y + height * z)
 
 

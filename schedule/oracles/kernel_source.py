@@ -64,17 +64,17 @@ class KernelSource(StatementSource):
             self.line(f"{self.name(s.var)} = int({state}.read((0,)))")
             self.line(f"{state}.write((0,), {self.name(s.var)} + 1)")
             return
-        place = self.value(s.place)
-        where = f"({s.state.serial}, {place})"
+        index = self.value(s.index)
+        where = f"({s.state.serial}, {index})"
         if isinstance(s, Publish):
-            self.line(f"{state}.write(({place},), {self.value(s.value)})")
+            self.line(f"{state}.write(({index},), {self.value(s.value)})")
             if not s.alone:
                 self.line(f"clock.publish({where})")
             return
-        self.line(f"while not {state}.read(({place},)): yield {AWAITS!r}")
+        self.line(f"while not {state}.read(({index},)): yield {AWAITS!r}")
         if not s.alone:
             self.line(f"clock.learn({where})")
-        self.line(f"{self.name(s.var)} = int({state}.read(({place},)))")
+        self.line(f"{self.name(s.var)} = int({state}.read(({index},)))")
 
     def _exchange(self, s: Exchange | Broadcast | FirstThread) -> None:
         """Writes an exchange in a subgroup: threads put their values, and read others once all have reached the first stop; at

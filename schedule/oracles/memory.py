@@ -46,13 +46,13 @@ class Memory:
         """Sets the buffer's contents; returns it."""
         if tuple(array.shape) != self.shape:
             raise NestError(f"{self.name} has shape {self.shape}, but the array has {array.shape}")
-        places = np.zeros(self.shape, np.int64)
+        flat_indices = np.zeros(self.shape, np.int64)
         for dimension, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
             view = [1] * len(self.shape)
             view[dimension] = n
-            places = places + (np.arange(n, dtype=np.int64) * stride).reshape(view)
-        self.data[places.reshape(-1)] = np.ascontiguousarray(array).reshape(-1)
-        self.valid[places.reshape(-1)] = True
+            flat_indices = flat_indices + (np.arange(n, dtype=np.int64) * stride).reshape(view)
+        self.data[flat_indices.reshape(-1)] = np.ascontiguousarray(array).reshape(-1)
+        self.valid[flat_indices.reshape(-1)] = True
         return self
 
     def part(self, shape: Sequence[int]) -> np.ndarray:
@@ -99,7 +99,7 @@ class Memory:
         """Copies the contents of a buffer of the same shape into this one."""
         self.data[:], self.valid[:] = source.like(self).data, source.valid
 
-    def place(self, indices: tuple[Any, ...]) -> int:
+    def flat_index(self, indices: tuple[Any, ...]) -> int:
         """Returns the offset of an element."""
         if len(indices) == len(self.shape) == 1 and 0 <= indices[0] < self.shape[0]:
             return int(indices[0]) * self.strides[0]  # the common case
@@ -110,7 +110,7 @@ class Memory:
             offset += index * stride
         return int(offset)
 
-    def places(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any, across: bool) -> np.ndarray:
+    def flat_indices(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any, across: bool) -> np.ndarray:
         """Returns the offsets of the lanes that are on, from `indices` on by `stride`; `across`: into other rows too."""
         k = np.arange(lanes)[slice(None) if mask is None else mask]
         if not len(k):
@@ -127,7 +127,7 @@ class Memory:
             raise NestError(f"{self.name}{start} +: {lanes} by {stride} is out of bounds {list(self.shape)}")
         return offset
 
-    def lane_places(self, indices: tuple[Any, ...], mask: Any) -> np.ndarray:
+    def lane_indices(self, indices: tuple[Any, ...], mask: Any) -> np.ndarray:
         """Returns the offsets of the lanes that are on, with indices of their own."""
         on = slice(None) if mask is None else mask
         offset: Any = 0
@@ -138,16 +138,16 @@ class Memory:
             offset = offset + index * stride
         return np.asarray(offset, np.int64)
 
-    def check(self, places: Any) -> None:
+    def check(self, flat_indices: Any) -> None:
         """Raises `NestError` unless all elements at these offsets were written."""
-        if not np.all(self.valid[places]):
-            raise NestError(f"{self.name} is read at {places} before it is written")
+        if not np.all(self.valid[flat_indices]):
+            raise NestError(f"{self.name} is read at {flat_indices} before it is written")
 
     def read(self, indices: tuple[Any, ...], predicate: Any = None) -> Any:
         """Returns one element; of a lane-private buffer a row of lanes."""
         if predicate is not None and not np.any(predicate):
             return np.zeros(self.lanes, self.data.dtype) if self.lanes > 1 else self.data.dtype.type(0)
-        at = self.place(indices)
+        at = self.flat_index(indices)
         if not self.valid[at]:
             raise NestError(f"{self.name}{list(map(int, indices))} is read before it is written")
         value = self.data[at]
@@ -159,7 +159,7 @@ class Memory:
         """Stores one element."""
         if predicate is not None and not np.any(predicate):
             return
-        at = self.place(indices)
+        at = self.flat_index(indices)
         if predicate is not None and np.ndim(predicate):
             self.data[at][predicate] = value[predicate]
         else:
@@ -168,44 +168,44 @@ class Memory:
 
     def expect(self, indices: tuple[Any, ...]) -> None:
         """Marks an element as unwritten, since an asynchronous copy to it has begun."""
-        self.valid[self.place(indices)] = False
+        self.valid[self.flat_index(indices)] = False
 
     def vector_read(
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
     ) -> np.ndarray:
         """Returns contiguous (or evenly spaced) elements, one for each lane."""
-        return self._collect(self.places(indices, stride, lanes, mask, across), lanes, mask)
+        return self._collect(self.flat_indices(indices, stride, lanes, mask, across), lanes, mask)
 
     def gather(self, indices: tuple[Any, ...], lanes: int, mask: Any = None) -> np.ndarray:
         """Returns an element for each lane; of a lane-private buffer, from the lane's own column."""
-        return self._collect(self.lane_places(indices, mask), lanes, mask)
+        return self._collect(self.lane_indices(indices, mask), lanes, mask)
 
-    def _collect(self, places: np.ndarray, lanes: int, mask: Any) -> np.ndarray:
+    def _collect(self, flat_indices: np.ndarray, lanes: int, mask: Any) -> np.ndarray:
         on = np.arange(lanes)[slice(None) if mask is None else mask]
         values = np.zeros(lanes, self.data.dtype)
         if len(on):
-            self.check(places)
-            values[on] = self.data[places, on] if self.lanes > 1 else self.data[places]
+            self.check(flat_indices)
+            values[on] = self.data[flat_indices, on] if self.lanes > 1 else self.data[flat_indices]
         return values
 
     def vector_write(
         self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None, across: bool = False
     ) -> None:
         """Stores contiguous (or evenly spaced) elements."""
-        at = self.places(indices, stride, len(value), mask, across)
+        at = self.flat_indices(indices, stride, len(value), mask, across)
         self.data[at] = value if mask is None else value[mask]
         self.valid[at] = True
 
     def scatter(self, indices: tuple[Any, ...], value: Any, mask: Any = None) -> None:
         """Stores an element for each lane, in the order of the lanes."""
-        at = self.lane_places(indices, mask)
+        at = self.lane_indices(indices, mask)
         on = np.arange(len(value))[slice(None) if mask is None else mask]
-        for place, lane in zip(at, on, strict=True):
+        for flat_index, lane in zip(at, on, strict=True):
             if self.lanes > 1:
-                self.data[place, lane] = value[lane]
+                self.data[flat_index, lane] = value[lane]
             else:
-                self.data[place] = value[lane]
-            self.valid[place] = True
+                self.data[flat_index] = value[lane]
+            self.valid[flat_index] = True
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

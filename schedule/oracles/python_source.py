@@ -189,7 +189,7 @@ class StatementSource:
         if isinstance(e, LaneShift):
             return f"shift({memo[e.value]}, {e.distance}, {self._value(e.fill)})"
         if isinstance(e, LaneShuffle):
-            return f"np.concatenate(({memo[e.first]}, {memo[e.second]}))[{list(e.places)}]"
+            return f"np.concatenate(({memo[e.first]}, {memo[e.second]}))[{list(e.order)}]"
         raise NestError(f"{type(e).__name__} is no expression of a nest")
 
     def _indices(self, indices: Sequence[NestExpr]) -> str:
@@ -328,10 +328,10 @@ class StatementSource:
             self.line(f"{self.name(left)} = {read if buffer.lanes > 1 else _scalar(left.dtype, read)}")
         for right, value in zip(s.right, s.values, strict=False):
             self.line(f"{self.name(right)} = {self.value(value)}")
-        steps = [self.value(step) for step in s.step]
-        for buffer, step in zip(s.buffers, steps, strict=True):
-            self.line(f"{self.name(buffer)}.write({indices}, {step})")
-        for var, value in (*zip(s.before, map(self.name, s.left), strict=False), *zip(s.after, steps, strict=False)):
+        updated = [self.value(each) for each in s.step]
+        for buffer, each in zip(s.buffers, updated, strict=True):
+            self.line(f"{self.name(buffer)}.write({indices}, {each})")
+        for var, value in (*zip(s.before, map(self.name, s.left), strict=False), *zip(s.after, updated, strict=False)):
             self.line(f"{self.name(var)} = {value}")
 
     def _atomic(self, s: AtomicUpdate) -> None:
@@ -345,11 +345,11 @@ class StatementSource:
         predicate, values = self.value(s.predicate), [self.value(value) for value in s.values]
         self.line(f"if {predicate}:")
         self.depth += 1
-        place = f"t{next(self.temporaries)}"
-        self.line(f"{place} = {self.name(s.position)}.read(())")
+        target = f"t{next(self.temporaries)}"
+        self.line(f"{target} = {self.name(s.position)}.read(())")
         for buffer, value in zip(s.buffers, values, strict=True):
-            self.line(f"{self.name(buffer)}.write(({place},), {value}, None)")
-        self.line(f"{self.name(s.position)}.write((), {place} + 1, None)")
+            self.line(f"{self.name(buffer)}.write(({target},), {value}, None)")
+        self.line(f"{self.name(s.position)}.write((), {target} + 1, None)")
         self.depth -= 1
 
 

@@ -77,17 +77,17 @@ def _races_of(loop: For, known: Mapping[Node, Expr], around: Mapping[Var, Interv
         together = all(write.atomic for write, _ in found) or all(ordered for _, ordered in found)
         if buffer in own or buffer in certified or together:
             continue
-        places = [None if w.indices is None else tuple(map(ix.as_index, w.indices)) for w, _ in found]
-        if _has_own(places, loop.var):
+        coordinates = [None if w.indices is None else tuple(map(ix.as_index, w.indices)) for w, _ in found]
+        if _has_own(coordinates, loop.var):
             continue
-        if not _Apart(loop, known, around, survey, own).holds(places):
+        if not _Apart(loop, known, around, survey, own).holds(coordinates):
             yield Race(loop, buffer)
 
 
-def _has_own(places: Sequence[_Index], var: Var) -> bool:
+def _has_own(coordinates: Sequence[_Index], var: Var) -> bool:
     """Whether one index of all writes is the loop variable itself, the common case."""
-    first = places[0] or ()
-    return any(all(place is not None and place[d] is var for place in places) for d in range(len(first)))
+    first = coordinates[0] or ()
+    return any(all(index is not None and index[d] is var for index in coordinates) for d in range(len(first)))
 
 
 @dataclass(slots=True)
@@ -194,20 +194,20 @@ class _Apart:
         self.at: dict[Node, Expr] = {loop.var: ix.add(low, ix.mul(self.number, loop.step))}
         self.left = _replaced(ix.sub(ix.sub(high, 1), loop.var), self.at)  # after an iteration's first index
 
-    def holds(self, places: Sequence[_Index]) -> bool:
+    def holds(self, coordinates: Sequence[_Index]) -> bool:
         """Whether two iterations provably never write at one of these indices."""
         if self.once:
             return True
-        if None in places:
+        if None in coordinates:
             return False
-        found = [place for place in places if place is not None]
+        found = [index for index in coordinates if index is not None]
         if self._hold(found, self.at):
             return True
         return bool(self.survey.strides) and self._hold(found, {**self.at, **self.survey.strides})
 
-    def _hold(self, places: Sequence[tuple[Expr, ...]], values: Mapping[Node, Expr]) -> bool:
+    def _hold(self, coordinates: Sequence[tuple[Expr, ...]], values: Mapping[Node, Expr]) -> bool:
         """Whether that holds once variables are replaced by these values."""
-        moved = [tuple(self._moved(e, values) for e in place) for place in places]
+        moved = [tuple(self._moved(e, values) for e in index) for index in coordinates]
         ranges = {
             var: (self._moved(low, values), self._moved(high, values))
             for var, (low, high) in self.survey.ranges.items()
@@ -221,14 +221,14 @@ class _Apart:
         return ix.canonical(e)
 
     def _separates(
-        self, places: list[tuple[Expr, ...]], counters: dict[Var, Expr], ranges: dict[Var, Interval]
+        self, coordinates: list[tuple[Expr, ...]], counters: dict[Var, Expr], ranges: dict[Var, Interval]
     ) -> bool:
         """Whether some index differs for each of the counters, which together identify the iteration."""
         for counter, last in counters.items():
             others = {v: (ix.as_index(0), high) for v, high in counters.items() if v is not counter}
-            if self._told_apart(places, counter, last, {**ranges, **others}):
+            if self._told_apart(coordinates, counter, last, {**ranges, **others}):
                 continue
-            divided = self._divided(places, counter)
+            divided = self._divided(coordinates, counter)
             if divided is None:
                 return False
             outer, inner = fresh("quotient"), fresh("remainder")
@@ -240,19 +240,19 @@ class _Apart:
             rest = {v: high for v, high in counters.items() if v is not counter}
             rest |= {outer: ix.floordiv(last, divided), inner: ix.sub(divided, 1)}
             within = {v: (_replaced(low, parts), _replaced(high, parts)) for v, (low, high) in ranges.items()}
-            return self._separates([tuple(_replaced(e, parts) for e in place) for place in places], rest, within)
+            return self._separates([tuple(_replaced(e, parts) for e in index) for index in coordinates], rest, within)
         return True
 
-    def _divided(self, places: Iterable[tuple[Expr, ...]], counter: Var) -> Expr | None:
+    def _divided(self, coordinates: Iterable[tuple[Expr, ...]], counter: Var) -> Expr | None:
         """Returns the divisor of a counter in some index; None without one."""
-        for place in places:
-            for node in topological(*place):
+        for index in coordinates:
+            for node in topological(*index):
                 if isinstance(node, Op) and node.name in ("floordiv", "mod") and node.args[0] is counter:
                     return node.args[1]
         return None
 
     def _told_apart(
-        self, places: Sequence[tuple[Expr, ...]], counter: Var, last: Expr, ranges: dict[Var, Interval]
+        self, coordinates: Sequence[tuple[Expr, ...]], counter: Var, last: Expr, ranges: dict[Var, Interval]
     ) -> bool:
         """Whether one index of all writes differs for every two values of a counter."""
         zero, distance = ix.as_index(0), fresh("distance")  # the difference of two values, less one
@@ -260,14 +260,14 @@ class _Apart:
         spread = {counter: (zero, last), distance: (zero, ix.sub(ix.sub(last, counter), 1))}
         left = (self.left, _replaced(self.left, {counter: later})) if counter is self.number else ()
         assumptions = Assumptions((counter, distance, *left), {**self.around, **spread})
-        for dimension in range(len(places[0])):
-            indices = list(dict.fromkeys(place[dimension] for place in places))
+        for dimension in range(len(coordinates[0])):
+            indices = list(dict.fromkeys(index[dimension] for index in coordinates))
             if self._differ(indices, counter, later, ranges, assumptions):
                 return True
-            steps = {abs(c) for index in indices for atom, c in ix.linear(index)[1].items() if atom in ranges}
-            for step in steps - {1}:
-                rests = [_rest(index, step) for index in indices]
-                if self._differ(rests, counter, later, ranges, assumptions, step):
+            factors = {abs(c) for index in indices for atom, c in ix.linear(index)[1].items() if atom in ranges}
+            for factor in factors - {1}:
+                rests = [_rest(index, factor) for index in indices]
+                if self._differ(rests, counter, later, ranges, assumptions, factor):
                     return True
         return False
 
@@ -305,15 +305,15 @@ def _replaced(e: Expr, values: Mapping[Node, Expr]) -> Expr:
     return ix.canonical(substitute(e, values))
 
 
-def _merged(places: list[tuple[Expr, ...]]) -> list[tuple[Expr, ...]]:
+def _merged(coordinates: list[tuple[Expr, ...]]) -> list[tuple[Expr, ...]]:
     """Returns the writes' indices with a quotient and its remainder replaced by the dividend, if all writes have both there."""
-    for a, b in itertools.permutations(range(len(places[0])), 2):
-        pairs = [(place[a], place[b]) for place in places]
+    for a, b in itertools.permutations(range(len(coordinates[0])), 2):
+        pairs = [(index[a], index[b]) for index in coordinates]
         if all(_belong(quotient, remainder) for quotient, remainder in pairs):
             whole = [quotient.args[0] for quotient, _ in pairs if isinstance(quotient, Op)]
-            rest = [tuple(e for d, e in enumerate(place) if d not in (a, b)) for place in places]
+            rest = [tuple(e for d, e in enumerate(index) if d not in (a, b)) for index in coordinates]
             return _merged([(one, *others) for one, others in zip(whole, rest, strict=True)])
-    return places
+    return coordinates
 
 
 def _belong(quotient: Expr, remainder: Expr) -> bool:
@@ -330,12 +330,12 @@ def _at_most(e: Expr, most: Expr, assumptions: Assumptions) -> bool:
     return assumptions.less_equal(e, most)
 
 
-def _rest(e: Expr, step: int) -> Expr:
+def _rest(e: Expr, factor: int) -> Expr:
     """Returns an index without the terms that are multiples of a step."""
     constant, terms = ix.linear(e)
     rest = ix.as_index(constant)
     for atom, c in terms.items():
-        rest = ix.add(rest, ix.mul(atom, c)) if c % step else rest
+        rest = ix.add(rest, ix.mul(atom, c)) if c % factor else rest
     return rest
 
 

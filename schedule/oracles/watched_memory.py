@@ -39,15 +39,15 @@ class Clock:
         """The current moment: the running thread and its phase."""
         return (self.block, self.thread, self.phase)
 
-    def publish(self, place: Any) -> None:
+    def publish(self, index: Any) -> None:
         """Records that the running thread publishes a value at a place."""
         now = self.now()
-        self.published[place] = {now} | {there for there, here in self.known.get(self.block, ()) if _before(here, now)}
+        self.published[index] = {now} | {there for there, here in self.known.get(self.block, ()) if _before(here, now)}
 
-    def learn(self, place: Any) -> None:
+    def learn(self, index: Any) -> None:
         """Records that the running thread has awaited the value at a place."""
         now = self.now()
-        self.known.setdefault(self.block, set()).update((there, now) for there in self.published.get(place, ()))
+        self.known.setdefault(self.block, set()).update((there, now) for there in self.published.get(index, ()))
 
     def meet(self, a: Moment, b: Moment) -> bool:
         """Whether a moment and a later one are concurrent: nothing orders them."""
@@ -72,7 +72,7 @@ class WatchedMemory(Memory):
     def read(self, indices: tuple[Any, ...], predicate: Any = None) -> Any:
         """Reads one element."""
         if predicate is None or predicate:
-            at, now = self.place(indices), self.clock.now()
+            at, now = self.flat_index(indices), self.clock.now()
             writer = self.writers.get(at)
             if writer is not None and self.clock.meet(writer, now):
                 self._race(indices, "written", writer, "read", now)
@@ -91,7 +91,7 @@ class WatchedMemory(Memory):
         super().expect(indices)
 
     def _note_write(self, indices: tuple[Any, ...]) -> None:
-        at, now = self.place(indices), self.clock.now()
+        at, now = self.flat_index(indices), self.clock.now()
         writer = self.writers.get(at)
         if writer is not None and self.clock.meet(writer, now):
             self._race(indices, "written", writer, "written", now)
@@ -104,16 +104,16 @@ class WatchedMemory(Memory):
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
     ) -> np.ndarray:
         """Reads neighbouring elements."""
-        for place in _neighbours(indices, stride, lanes):
-            self.read(place)
+        for index in _neighbours(indices, stride, lanes):
+            self.read(index)
         return super().vector_read(indices, stride, lanes, mask, across)
 
     def vector_write(
         self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None, across: bool = False
     ) -> None:
         """Stores neighbouring elements."""
-        for place, element in zip(_neighbours(indices, stride, len(value)), value, strict=True):
-            self.write(place, element)
+        for index, element in zip(_neighbours(indices, stride, len(value)), value, strict=True):
+            self.write(index, element)
 
     def _race(self, indices: Any, first: str, one: Any, second: str, other: Any) -> None:
         raise NestError(f"race: {self.name}{list(map(int, indices))} is {first} by {one} and {second} by {other}")

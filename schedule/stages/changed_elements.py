@@ -79,14 +79,14 @@ class Elements:
         steps = {axis.var: axis.extent for axis in update.axes if ix.constant_value(axis.extent) != 1}
         values: dict[Node, Expr] = {axis.var: ix.as_index(0) for axis in update.axes if axis.var not in steps}
         tests: list[Expr] = []
-        for e, place, extent in zip(indices, update.indices, update.dest[k].shape, strict=True):
-            if isinstance(place, Var) and steps.get(place) is extent and place not in values:
-                values[place] = e
-            elif steps.keys().isdisjoint(free_variables(place)):
-                inside = self.assumptions.nonnegative(place) and self.assumptions.less(place, extent)
+        for e, index, extent in zip(indices, update.indices, update.dest[k].shape, strict=True):
+            if isinstance(index, Var) and steps.get(index) is extent and index not in values:
+                values[index] = e
+            elif steps.keys().isdisjoint(free_variables(index)):
+                inside = self.assumptions.nonnegative(index) and self.assumptions.less(index, extent)
                 if update.checked and not inside:
                     return None
-                tests.append(Op("eq", bool_, (e, place)))
+                tests.append(Op("eq", bool_, (e, index)))
             else:
                 return None
         if old is None or not steps.keys() <= values.keys() or not tests or len(update.dest) > 1:
@@ -111,11 +111,11 @@ def places_of_changes(
     for test in (n for n in scalar_nodes(value) if isinstance(n, Op) and n.name == "eq" and n.args[0].dtype is i64):
         for d, var in enumerate(own):
             solved = ix.solved_for(test, var)
-            place = solved[1] if solved is not None else var
-            sign = ix.linear(place)[1].get(loop.index, 0)
-            start = ix.sub(place, ix.mul(loop.index, sign))
+            index = solved[1] if solved is not None else var
+            sign = ix.linear(index)[1].get(loop.index, 0)
+            start = ix.sub(index, ix.mul(loop.index, sign))
             if abs(sign) <= 1 and moving.isdisjoint(topological(start)) and _is_kept(value, test, state, own):
-                yield d, place, sign
+                yield d, index, sign
 
 
 def _is_kept(e: Expr, test: Expr, state: Parameter, own: tuple[Var, ...]) -> bool:

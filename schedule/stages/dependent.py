@@ -55,11 +55,11 @@ def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Up
     """Returns an update whose expressions mention variables of `leading` axes, as an update of arrays with these dimensions in front."""
     shape = form.dest[0].shape
     dims = tuple(Axis(fresh(f"d{k}"), extent) for k, extent in enumerate(shape))
-    places = tuple(axis.var for axis in dims)
+    coordinates = tuple(axis.var for axis in dims)
     bodies = tuple(
-        tables.beta(d.form, d.index, places)
+        tables.beta(d.form, d.index, coordinates)
         if isinstance(d, Result) and isinstance(d.form, Generate)
-        else Load(d, places, False)
+        else Load(d, coordinates, False)
         for d in form.dest
     )
     start = tables.with_axes(Generate(dims, bodies), leading)

@@ -84,7 +84,7 @@ def _exchange(
     outer = [axes_of[v] for v in sorted(outside, key=order.__getitem__)]
     loops = (node for node in topological(*roots) if isinstance(node, _LOOPS) and node is not form)
     behind = (
-        set() if any(form in topological(*n.results) for n in loops) else _changed_at_one_place(form, outer, tables)
+        set() if any(form in topological(*n.results) for n in loops) else _changed_at_one_index(form, outer, tables)
     )
     exchange = _Exchange(form, outer, tables, behind)
     closed = exchange.closed()
@@ -95,12 +95,12 @@ def _exchange(
             explain(head, algorithm=site and str(site), **{"try": ".interpret(…), or rows of one size, and rd.where"})
         )
     tables.carry(form, closed)
-    places = tuple(axis.var for axis in outer)
+    coordinates = tuple(axis.var for axis in outer)
     elements: dict[Node, Any] = {}
     sizes: dict[Any, Expr] = {}
     for k, state in sorted(enumerate(form.state), key=lambda pair: len(pair[1].shape)):
         own = fresh_axes(_with_counts(state.shape, sizes))
-        body = Load(Result(closed, k), exchange.indices(state, places, own), False)
+        body = Load(Result(closed, k), exchange.indices(state, coordinates, own), False)
         elements[Result(form, k)] = made = _move(own, body, tables)
         if state in exchange.sizes:
             longest = Count(Result(closed, exchange.longest_at[state]), None)
@@ -117,7 +117,7 @@ class _Exchange:
         self.form, self.outer, self.tables, self.behind = form, outer, tables, behind
         self.extents = [axis.extent for axis in outer]
         self.axes = axes_like(outer)
-        self.places = tuple(axis.var for axis in self.axes)
+        self.coordinates = tuple(axis.var for axis in self.axes)
         self.values: dict[Node, Node] = {old.var: new.var for old, new in zip(outer, self.axes, strict=True)}
         self.private = self._private_sizes()
         counts = [
@@ -142,7 +142,7 @@ class _Exchange:
         }
         for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
             own = fresh_axes(_with_counts(old.shape, own_sizes))
-            body = Load(new, self.indices(old, self.places, own), False)
+            body = Load(new, self.indices(old, self.coordinates, own), False)
             self.values[old] = made = _move(own, body, tables)
             if old in self.sizes:
                 self.values[Count(old, None)] = own_sizes[old] = Count(made, most[old])
@@ -171,19 +171,19 @@ class _Exchange:
     def closed(self) -> ArrayLoop | ArrayWhile:
         """Returns the loop over all elements."""
         form = self.form
-        before = {old.var: new for old, new in zip(self.outer, self.places, strict=True)}
+        before = {old.var: new for old, new in zip(self.outer, self.coordinates, strict=True)}
         init = self._all(form.init, before, None)
         state = (*self.state, *self.longest.values())
         if isinstance(form, ArrayWhile):
             going = self._scalars(form.condition, "condition")
             condition = self._over(going, bool_, "logical_or", False)
             return ArrayWhile(
-                condition, state, init, self._all(form.results, self.values, Load(going, self.places, False))
+                condition, state, init, self._all(form.results, self.values, Load(going, self.coordinates, False))
             )
         if not free_variables(form.count) & {axis.var for axis in self.outer}:
             return ArrayLoop(form.count, self.index, state, init, self._all(form.results, self.values, None))
         counts = self._scalars(form.count, "count")
-        going_on = Op("lt", bool_, (self.index, Load(counts, self.places, False)))
+        going_on = Op("lt", bool_, (self.index, Load(counts, self.coordinates, False)))
         count = self._over(counts, i64, "maximum", 0)
         return ArrayLoop(count, self.index, state, init, self._all(form.results, self.values, going_on))
 
@@ -243,9 +243,9 @@ class _Exchange:
         inner = tuple(axis.var for axis in own)
         bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)
         if active is not None:
-            kept = tuple(Load(self.state[k], self._joined(state, self.places, inner), False) for k in positions)
+            kept = tuple(Load(self.state[k], self._joined(state, self.coordinates, inner), False) for k in positions)
             bodies = if_else(active, bodies, kept)
-        limits = _with_counts(shape, {p: Load(array, self.places, False) for p, array in sizes.items()})
+        limits = _with_counts(shape, {p: Load(array, self.coordinates, False) for p, array in sizes.items()})
         for axis, extent, limit in zip(own, shape, limits, strict=True):
             if limit is not extent:
                 bodies = if_else(Op("lt", bool_, (axis.var, limit)), bodies, zeros(bodies))
@@ -254,7 +254,7 @@ class _Exchange:
         return [Result(made, k) for k in range(len(bodies))]
 
 
-def _changed_at_one_place(form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> set[Parameter]:
+def _changed_at_one_index(form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> set[Parameter]:
     """Returns the states of a loop down columns of which each iteration changes one element, at the same index for all columns."""
     outside = {axis.var for axis in outer}
     if not isinstance(form, ArrayLoop) or free_variables(form.count) & outside:
@@ -262,10 +262,10 @@ def _changed_at_one_place(form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], t
     if not go_down_columns(topological(*form.init, *form.results), outer[-1].var, form.state):
         return set()
     pairs = zip(form.state, form.results, strict=True)
-    return {state for state, after in pairs if _is_changed_at_one_place(after, state, outside, tables)}
+    return {state for state, after in pairs if _is_changed_at_one_index(after, state, outside, tables)}
 
 
-def _is_changed_at_one_place(after: Array, state: Parameter, outside: Set[Var], tables: Tables) -> bool:
+def _is_changed_at_one_index(after: Array, state: Parameter, outside: Set[Var], tables: Tables) -> bool:
     """Whether the next state is the present one with single elements changed, at indices that are the same for all columns."""
     array: Array | None = after
     while isinstance(array, Result) and isinstance(array.form, Generate):

@@ -29,8 +29,8 @@ def changed_by_scalar_loop(loop: ArrayLoop, assumptions: Assumptions, tables: Ta
     elements = Elements(loop.state, assumptions, tables)
     own = tuple(axis.var for axis in fresh_axes(state.shape))
     value = elements.of(after, own)
-    places = {} if value is None else {d: e for d, e, by in places_of_changes(value, state, own, loop) if by == 0}
-    at = tuple(places[d] for d in sorted(places))
+    indices = {} if value is None else {d: e for d, e, by in places_of_changes(value, state, own, loop) if by == 0}
+    at = tuple(indices[d] for d in sorted(indices))
     inside = zip(at, state.shape, strict=False)
     if len(at) < len(own) or not all(assumptions.nonnegative(e) and assumptions.less(e, n) for e, n in inside):
         return {}
@@ -41,7 +41,7 @@ def changed_by_scalar_loop(loop: ArrayLoop, assumptions: Assumptions, tables: Ta
     values: dict[Node, Node] = {**constant}
     for node in topological(body):
         if isinstance(node, Load) and node.array is state:
-            if any(ix.difference(e, place) != 0 for e, place in zip(node.indices, at, strict=True)):
+            if any(ix.difference(e, index) != 0 for e, index in zip(node.indices, at, strict=True)):
                 return {}
             values[node] = number
         elif state in children(node) or (isinstance(node, Result) and loop.index in free_variables(node)):

@@ -70,12 +70,19 @@ def _segments(form: Segmented) -> Axis:
 def _reduction(form: Segmented, tables: Tables) -> Generate:
     segment, rows = _segments(form), form.axes[1:]
     begin, length = _bounds(form, segment.var, tables)
-    step = fresh("k")
-    place: dict[Node, Node] = {form.axes[0].var: Op("add", i64, (begin, step))}
+    iteration = fresh("k")
+    substitution: dict[Node, Node] = {form.axes[0].var: Op("add", i64, (begin, iteration))}
     # a cast to its own type keeps a product from being added in one rounding, as in a scan
-    values = tuple(Op("cast", v.dtype, (v,)) for v in tables.rewrite(form.values, lambda node: node, place))
+    values = tuple(Op("cast", v.dtype, (v,)) for v in tables.rewrite(form.values, lambda node: node, substitution))
     fold = Reduce(
-        (Axis(step, length),), form.left, form.right, form.combine, form.neutral, values, bool(form.monoid), form.monoid
+        (Axis(iteration, length),),
+        form.left,
+        form.right,
+        form.combine,
+        form.neutral,
+        values,
+        bool(form.monoid),
+        form.monoid,
     )
     made: dict[Node, Node] = {}
     bodies = folded_from_neutral(fold, made)
@@ -116,9 +123,9 @@ def _scan(form: Segmented, tables: Tables) -> Generate:
         bool_,
         (Op("le", bool_, (Load(form.offsets, (const(i64, 0),), False), axis.var)), Op("lt", bool_, (axis.var, last))),
     )
-    places = tuple(each.var for each in form.axes)
+    indices = tuple(each.var for each in form.axes)
     bodies = tuple(
-        Op("select", v.dtype, (inside, Load(Result(scan, k + 1), places, False), n))
+        Op("select", v.dtype, (inside, Load(Result(scan, k + 1), indices, False), n))
         for k, (v, n) in enumerate(zip(form.values, form.neutral, strict=True))
     )
     names: dict[Node, Node] = {each.var: fresh(each.name) for each in form.axes}

@@ -50,6 +50,7 @@ from raido.schedule.stages.counts import Counts
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, leave_out_copies, mapped_axes, rename_axes
 from raido.schedule.stages.distribute import distribute_loops
 from raido.schedule.stages.expand_segments import expand_segments
+from raido.schedule.stages.fold_stages import filter_stage, scan_stage, sort_stage, update_stage
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.independent_iterations import map_independent_iterations
 from raido.schedule.stages.inline import inline_elementwise, inline_moves
@@ -70,7 +71,6 @@ from raido.schedule.stages.stage import (
     Stage,
     StageGraph,
 )
-from raido.schedule.stages.step_stages import filter_stage, scan_stage, sort_stage, update_stage
 from raido.schedule.stages.symmetry import is_symmetric
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.updates.changes import change_in_place, readers_first
@@ -123,8 +123,8 @@ def form_stages(program: Program, as_general: bool = False, as_loops: bool = Fal
     regrouped = frozenset(
         k for k, pair in enumerate(zip(roots, program.results, strict=True)) if pair[0] is not pair[1]
     )
-    for step in NORMALISE:
-        roots = step(roots, tables)
+    for apply in NORMALISE:
+        roots = apply(roots, tables)
     roots = _materialise_host_scalars(roots, tables)
     roots = _name_states(roots, tables)
     roots = _name_axes(roots, tables)
@@ -228,9 +228,9 @@ def _with_display_names(form: Dependent, tables: Tables) -> Dependent:
     default = axis_names(len(form.axes))
     if isinstance(form, Update):
         own = {k: d for d, k in mapped_axes(form).items()}
-        steps = iter(reduction_names(len(form.axes) - len(own)))
+        names_left = iter(reduction_names(len(form.axes) - len(own)))
         shape = axis_names(len(form.indices))
-        default = [shape[own[k]] if k in own else next(steps) for k in range(len(form.axes))]
+        default = [shape[own[k]] if k in own else next(names_left) for k in range(len(form.axes))]
     explicit = [axis.var in tables.named_axes for axis in form.axes]
     names = _display_names([a.name for a in form.axes], default, explicit, set())
     return rename_axes(form, names, tables)

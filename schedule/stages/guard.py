@@ -278,12 +278,12 @@ def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
         return with_fields(form, values=values, predicate=if_else(guard, (form.predicate,), (const(bool_, False),))[0])
     if isinstance(form, Update):
         # An unchecked index out of range is ignored, so that the update has no effect where the guard is false.
-        places = form.indices
+        indices = form.indices
         if form.checked:
-            places = checked_indices(form, places, form.dest[0].shape, tables)
-        places = if_else(guard, places, tuple(const(i64, -1) for _ in places))
+            indices = checked_indices(form, indices, form.dest[0].shape, tables)
+        indices = if_else(guard, indices, tuple(const(i64, -1) for _ in indices))
         values = if_else(guard, form.values, zeros(form.values))
-        return with_fields(form, indices=places, values=values, checked=False)
+        return with_fields(form, indices=indices, values=values, checked=False)
     if isinstance(form, ArrayLoop):
         count = Item(Cond(guard, (form.count,), (const(i64, 0),)), 0)
         return ArrayLoop(count, form.index, form.state, form.init, form.results)

@@ -83,25 +83,25 @@ def _rewritten(
 
 @dataclass(slots=True)
 class _Change:
-    """The elements of a state that iterations change: those whose index along axis `along` is `place`, in terms of the loop's counter.
+    """The elements of a state that iterations change: those whose index along axis `along` is `index`, in terms of the loop's counter.
 
-    `value`: the element at `axes` after an iteration. `direction`: 1 if `place` increases with the counter, −1 if it decreases.
+    `value`: the element at `axes` after an iteration. `direction`: 1 if `index` increases with the counter, −1 if it decreases.
     """
 
     axes: tuple[Axis, ...]
     value: Expr
     along: int
-    place: Expr
+    index: Expr
     direction: int
 
     def iteration(self, loop: ArrayLoop) -> Expr:
         """Returns the number of the iteration that changes the element at `axes`."""
-        start = ix.sub(self.place, ix.mul(loop.index, self.direction))
+        start = ix.sub(self.index, ix.mul(loop.index, self.direction))
         return ix.mul(ix.sub(self.axes[self.along].var, start), self.direction)
 
-    def is_unchanged(self, indices: Sequence[Expr], place: Expr) -> bool:
-        """Whether an element has its initial value when an iteration begins that changes the elements at `place`."""
-        distance = ix.difference(indices[self.along], place)
+    def is_unchanged(self, indices: Sequence[Expr], index: Expr) -> bool:
+        """Whether an element has its initial value when an iteration begins that changes the elements at `index`."""
+        distance = ix.difference(indices[self.along], index)
         return distance is not None and distance * self.direction >= 0
 
 
@@ -134,7 +134,7 @@ def _mapped(loop: ArrayLoop, counters: frozenset[Var], assumptions: Assumptions,
         kept = (tuple(part[k] for k in left) for part in (loop.state, loop.init))
         made = ArrayLoop(loop.count, loop.index, *kept, rest)
         tables.carry(loop, made)
-        arrays |= {k: Result(made, place) for place, k in enumerate(left)}
+        arrays |= {k: Result(made, index) for index, k in enumerate(left)}
     return arrays
 
 
@@ -166,14 +166,14 @@ def _reads_initial_values(
     tables: Tables,
 ) -> bool:
     """Whether all elements of states that an expression reads have their initial values in the iteration of `change`."""
-    places: dict[Node, tuple[_Change, Expr]] = {
-        loop.state[m]: (its, _in_its_iteration(its.place, change, loop, tables)) for m, its in changes.items()
+    indices: dict[Node, tuple[_Change, Expr]] = {
+        loop.state[m]: (its, _in_its_iteration(its.index, change, loop, tables)) for m, its in changes.items()
     }
     constant = {loop.state[m] for m in initial}
     for node in topological(e):
-        if isinstance(node, Load) and node.array in places:
-            its, place = places[node.array]
-            if not its.is_unchanged(node.indices, place):
+        if isinstance(node, Load) and node.array in indices:
+            its, index = indices[node.array]
+            if not its.is_unchanged(node.indices, index):
                 return False
         elif any(child in loop.state and child not in constant for child in children(node)):
             return False
@@ -207,7 +207,7 @@ def _maps(
         made = Generate(axes, tuple(bodies[k] for k in members))
         tables.pass_names(loop, made)
         tables.kinds[made] = "loop"
-        arrays |= {k: Result(made, place) for place, k in enumerate(members)}
+        arrays |= {k: Result(made, index) for index, k in enumerate(members)}
     return arrays
 
 
@@ -230,8 +230,8 @@ def _chosen(
     if not is_index_of(loop.count, lambda node: isinstance(node, Count) or node in counters):
         return if_else(all_of(tests), (value,), (old,))[0]
     clamped = Op("clamp_index", i64, (at, loop.count))
-    place = ix.add(var, ix.mul(ix.sub(clamped, at), change.direction))
-    (value,) = tables.rewrite((value,), fold_constants, {var: place, old: old})
+    index = ix.add(var, ix.mul(ix.sub(clamped, at), change.direction))
+    (value,) = tables.rewrite((value,), fold_constants, {var: index, old: old})
     if isinstance(value, Op) and value.name == "select" and value.args[2] is old and not _may_fail(value.args[0], var):
         tests, value = [*tests, value.args[0]], value.args[1]
     if not assumptions.less(0, loop.count) and _may_fail(value, var):
@@ -260,11 +260,11 @@ def _rest(
             memo[node] = stored[node]
         elif isinstance(node, Load) and node.array in starts:
             m = starts[node.array]
-            if m not in changes or changes[m].is_unchanged(node.indices, changes[m].place):
+            if m not in changes or changes[m].is_unchanged(node.indices, changes[m].index):
                 memo[node] = Load(loop.init[m], new.indices, new.checked)
         elif isinstance(node, Load) and node.array in ends:
             m = ends[node.array]
-            if ix.difference(node.indices[changes[m].along], changes[m].place) == 0:
+            if ix.difference(node.indices[changes[m].along], changes[m].index) == 0:
                 memo[node] = Load(arrays[m], new.indices, new.checked)
     results = tuple(memo[loop.results[k]] for k in left)
     return results if starts.keys().isdisjoint(topological(*results)) else None

@@ -178,12 +178,12 @@ def _moved_checked(load: Load, form: Generate, position: int, tables: Tables) ->
 
 def _divides(form: Generate) -> bool:
     """Whether a form divides indices by a non-constant, apart from views of parameters in the form's shape."""
-    roots = [e for body in form.bodies for e in _places(body)]
+    roots = [e for body in form.bodies for e in _indices(body)]
     nodes = scalar_nodes(*roots)
     return any(isinstance(n, Op) and n.name in DIVISIONS and not isinstance(n.args[1], Const) for n in nodes)
 
 
-def _places(body: Expr) -> tuple[Expr, ...]:
+def _indices(body: Expr) -> tuple[Expr, ...]:
     """Returns the indices into a view of a parameter for a body that reads one; the body itself otherwise."""
     if not (isinstance(body, Load) and isinstance(body.array, Parameter)):
         return (body,)

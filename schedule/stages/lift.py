@@ -93,10 +93,10 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -> Update:
     """Returns an update of arrays that are read element by element, so that open ones are lifted as for any reader."""
     dims = tuple(Axis(fresh(f"d{k}"), extent) for k, extent in enumerate(form.dest[0].shape))
-    places = tuple(axis.var for axis in dims)
+    indices = tuple(axis.var for axis in dims)
     if not any(isinstance(d, Result) and isinstance(d.form, DEPENDENT) for d in form.dest):
         return form
-    start = Generate(dims, tuple(lifted(Load(d, places, False)) for d in form.dest))
+    start = Generate(dims, tuple(lifted(Load(d, indices, False)) for d in form.dest))
     new = with_fields(form, dest=tuple(Result(start, k) for k in range(len(form.dest))))
     tables.carry(form, new)
     return new

@@ -170,19 +170,19 @@ class _Bounding:
         if not sizes and not tests:
             return new
         own = {axis.var for axis in form.axes}
-        places = list(new.indices)
+        coordinates = list(new.indices)
         for d, extent in enumerate(form.dest[0].shape):
-            if places[d] in own and any(a.var is places[d] and a.extent is extent for a in form.axes):
+            if coordinates[d] in own and any(a.var is coordinates[d] and a.extent is extent for a in form.axes):
                 continue  # a row: its axis is as long as the dimension
             size = sizes.get(d, new.dest[0].shape[d])
             if form.checked:
-                places[d] = checked_index(form, d, places[d], size, self.tables)
+                coordinates[d] = checked_index(form, d, coordinates[d], size, self.tables)
             elif d in sizes:
-                places[d] = Op("select", i64, (within(places[d], size), places[d], const(i64, -1)))
+                coordinates[d] = Op("select", i64, (within(coordinates[d], size), coordinates[d], const(i64, -1)))
             if tests:
-                (places[d],) = if_else(all_of(tests), (places[d],), (const(i64, -1),))
+                (coordinates[d],) = if_else(all_of(tests), (coordinates[d],), (const(i64, -1),))
         values = if_else(all_of(tests), new.values, zeros(new.values)) if tests else new.values
-        return with_fields(new, indices=tuple(places), values=values, checked=False)
+        return with_fields(new, indices=tuple(coordinates), values=values, checked=False)
 
     def _filter(self, form: Filter) -> None:
         """Replaces a filter inside a map by a count, a scan for indices, and an update that stores the kept elements."""
@@ -205,30 +205,30 @@ class _Bounding:
 
         left, right = fresh("a"), fresh("b")
         add = (left,), (right,), (Op("add", i64, (left, right)),), (const(i64, 0),)
-        over, along, steps = (Axis(fresh(first.name), first.extent) for _ in range(3))
+        over, along, new_axis = (Axis(fresh(first.name), first.extent) for _ in range(3))
         total = Item(Reduce((over,), *add, (chosen(over),), True, "add"), 0)
         count = Result(self._made(Generate((), (total,)), "count"), 0)
-        places = Result(Scan((along,), 0, *add, (chosen(along),), False, "add"), 0)
-        place: Expr = Op("sub", i64, (Load(places, (steps.var,), False), const(i64, 1)))
+        coordinates = Result(Scan((along,), 0, *add, (chosen(along),), False, "add"), 0)
+        index: Expr = Op("sub", i64, (Load(coordinates, (new_axis.var,), False), const(i64, 1)))
         elsewhere: Expr = const(i64, -1)
         if form.partition:
             elsewhere = Op(
                 "add",
                 i64,
-                (Load(count, (), False), Op("sub", i64, (steps.var, Op("add", i64, (place, const(i64, 1)))))),
+                (Load(count, (), False), Op("sub", i64, (new_axis.var, Op("add", i64, (index, const(i64, 1)))))),
             )
             if first.var in self.limits:
                 elsewhere = Op(
-                    "select", i64, (Op("lt", bool_, (steps.var, self.limits[first.var])), elsewhere, const(i64, -1))
+                    "select", i64, (Op("lt", bool_, (new_axis.var, self.limits[first.var])), elsewhere, const(i64, -1))
                 )
-        place = Op("select", i64, (Load(kept, (steps.var,), False), place, elsewhere))
+        index = Op("select", i64, (Load(kept, (new_axis.var,), False), index, elsewhere))
         rest = axes_like(rows)
-        renamed = {a.var: b.var for a, b in zip(axes, (steps, *rest), strict=True)}
+        renamed = {a.var: b.var for a, b in zip(axes, (new_axis, *rest), strict=True)}
         values = self.tables.rewrite(values, lambda node: node, renamed)
         empty = self._made(Generate(axes_like(axes), zeros(values)), "map")
         dest = tuple(Result(empty, k) for k in range(len(values)))
-        indices = (place, *(axis.var for axis in rest))
-        new = Update(dest, (steps, *rest), indices, (), (), (), (), values, "unique", False, "")
+        indices = (index, *(axis.var for axis in rest))
+        new = Update(dest, (new_axis, *rest), indices, (), (), (), (), values, "unique", False, "")
         self.tables.pass_names(form, new)
         self.memo[form] = new
         self.memo |= {Result(form, k): Result(new, k) for k in range(len(values))}

@@ -149,7 +149,7 @@ def _converted(form: Any, inside: dict[Node, None], roots: tuple[Array, ...], ta
     bodies = tuple(_element(Item(made, k), axes) for k in used)
     results = Generate(axes, bodies)
     tables.kinds[results] = "map"
-    memo: dict[Node, Any] = {Result(form, k): Result(results, place) for place, k in enumerate(used)}
+    memo: dict[Node, Any] = {Result(form, k): Result(results, position) for position, k in enumerate(used)}
     return inline_moves(rewritten(roots, tables.renew(nodes, memo)), tables)
 
 
@@ -235,8 +235,8 @@ class _Converting:
 
     def _branches(self, form: ArrayCond, index: int) -> Result:
         axes = fresh_axes(form.then[index].shape)
-        places = tuple(axis.var for axis in axes)
-        choice = Cond(form.predicate, *((Load(side[index], places, False),) for side in (form.then, form.orelse)))
+        indices = tuple(axis.var for axis in axes)
+        choice = Cond(form.predicate, *((Load(side[index], indices, False),) for side in (form.then, form.orelse)))
         return self._moved(Generate(axes, (Item(choice, 0),)))
 
     def _moved(self, form: Generate) -> Result:
@@ -306,11 +306,11 @@ def _changes(e: Expr, own: tuple[Var, ...], tables: Tables) -> tuple[Expr, list[
     if not isinstance(e, Op) or e.name != "select":
         return e, []
     test, one, other = e.args
-    place = _place(test, own)
-    if place is not None:
+    index = _index(test, own)
+    if index is not None:
         rest, changes = _changes(other, own, tables)
-        (value,) = tables.rewrite((one,), lambda node: node, dict(zip(own, place, strict=True)))
-        return rest, [*changes, (const(bool_, True), place, value)]
+        (value,) = tables.rewrite((one,), lambda node: node, dict(zip(own, index, strict=True)))
+        return rest, [*changes, (const(bool_, True), index, value)]
     if set(own) & free_variables(test):
         return e, []
     (rest, changes), (other_rest, others) = _changes(one, own, tables), _changes(other, own, tables)
@@ -325,7 +325,7 @@ def _changes(e: Expr, own: tuple[Var, ...], tables: Tables) -> tuple[Expr, list[
     return rest, [*changes[:common], *guarded]
 
 
-def _place(test: Expr, own: tuple[Var, ...]) -> tuple[Expr, ...] | None:
+def _index(test: Expr, own: tuple[Var, ...]) -> tuple[Expr, ...] | None:
     """Returns the one index at which a test holds, if it equates each index with an independent value; else None."""
     found: dict[Expr, Expr] = {}
     stack = [test]

@@ -6,7 +6,7 @@
 number k fills the indices from ends[k - 1] to before ends[k], and the marks are not needed. They are non-decreasing where they are sums of
 non-negative numbers.
 
-Updates whose indices are known to be non-decreasing (`steps_are_in_order`) never return to an element that they have left.
+Updates whose indices are known to be non-decreasing (`updates_are_in_order`) never return to an element that they have left.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def runs_of(stage: Stage) -> Runs | None:
     marks = value.array.form
     if not isinstance(marks, Update) or marks.checked or len(marks.axes) != 1 or not _are_marks(marks):
         return None
-    (place,) = marks.indices
-    if not isinstance(place, Load) or place.indices != (marks.axes[0].var,) or not _never_falls(place.array):
+    (index,) = marks.indices
+    if not isinstance(index, Load) or index.indices != (marks.axes[0].var,) or not _never_falls(index.array):
         return None
-    assert isinstance(place.array, Result)
-    return Runs(place.array, marks)
+    assert isinstance(index.array, Result)
+    return Runs(index.array, marks)
 
 
 def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
@@ -94,13 +94,13 @@ def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
     return replace(stage, reduction=new, bodies=(Item(new, 0),), scan=replace(stage.scan, ends=runs.ends))
 
 
-def steps_are_in_order(stage: Stage) -> bool:
+def updates_are_in_order(stage: Stage) -> bool:
     """Whether the indices of an update along one axis are known to be non-decreasing: sums of non-negative numbers, sorted numbers, or either
     shifted by a constant.
     """
     if stage.update is None or stage.reduction is None or len(stage.reduction_axes) != 1 or len(stage.axes) != 1:
         return False
-    (number,) = stage.update.places
+    (number,) = stage.update.index_values
     return number is not None and _rises(stage.reduction.values[number], stage.reduction_axes[0].var)
 
 

@@ -17,7 +17,7 @@ from raido.algo.graph.assumptions import Assumptions, interval
 from raido.algo.graph.expr import Const, Constant, Expr, Fill, Load, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.stages.reads import Uses, find_uses, flatten, scalars_of
-from raido.schedule.stages.stage import AnyStage, ControlStage, Places, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, ControlStage, Positions, Stage, StageGraph
 
 MOST = 32  # stretches of indices, at most: each unsorted part is compared with all of them
 
@@ -34,12 +34,12 @@ def find_selections(graph: StageGraph) -> StageGraph:
             return replace(stage, **parts)  # type: ignore[arg-type]
         if stage.sort is None:
             return stage
-        return replace(stage, sort=replace(stage.sort, places=places_read(stage, uses, graph)))
+        return replace(stage, sort=replace(stage.sort, positions=positions_read(stage, uses, graph)))
 
     return replace(graph, stages=tuple(map(found, graph.stages)))
 
 
-def places_read(sort: Stage, uses: Uses, graph: StageGraph) -> Places | None:
+def positions_read(sort: Stage, uses: Uses, graph: StageGraph) -> Positions | None:
     """Returns the first and last index of each stretch that is read of a sort along its axis; None where it is needed whole."""
     name, assumptions = sort.name, Assumptions()
     last = ix.sub(sort.reduction_axes[0].extent, 1)
@@ -97,9 +97,9 @@ def _with_constants(e: Expr, values: dict[Var, int]) -> Expr:
         if node in memo:
             continue
         new = rebuild(node, lambda child: memo.get(child, child))
-        places = [ix.constant_value(i) for i in new.indices] if isinstance(new, Load) else [None]
-        if isinstance(new, Load) and isinstance(new.array, Constant) and None not in places:
-            new = const(new.dtype, new.array.data.array[tuple(places)].item())  # type: ignore[arg-type]
+        indices = [ix.constant_value(i) for i in new.indices] if isinstance(new, Load) else [None]
+        if isinstance(new, Load) and isinstance(new.array, Constant) and None not in indices:
+            new = const(new.dtype, new.array.data.array[tuple(indices)].item())  # type: ignore[arg-type]
         memo[node] = new
     return ix.canonical(memo[e])  # type: ignore[arg-type]
 

@@ -111,54 +111,54 @@ class _Wanted:
 
     def read_by(self, reader: Node, array: Result) -> None:
         """Records a reader of a result of the sort."""
-        place = _literal_place(reader, array) if isinstance(reader, Load) else None
-        if place is None:
+        position = _literal_index(reader, array) if isinstance(reader, Load) else None
+        if position is None:
             self.whole.add(array.index)
         else:
-            self.elements[array.index, place] = None
+            self.elements[array.index, position] = None
 
 
-def _literal_place(load: Load, array: Result) -> int | None:
+def _literal_index(load: Load, array: Result) -> int | None:
     """Returns the index along the sorted axis that a load reads, if it is a literal in range; else None."""
     form = array.form
     assert isinstance(form, Sort)
     if load.array is not array:
         return None
-    place, count = (ix.constant_value(e) for e in (load.indices[form.along], form.axes[form.along].extent))
+    position, count = (ix.constant_value(e) for e in (load.indices[form.along], form.axes[form.along].extent))
     assert count is not None
-    return place if place is not None and 0 <= place < count else None
+    return position if position is not None and 0 <= position < count else None
 
 
 @dataclass(slots=True)
 class _Sorted:
-    """The network of a sort: `elements`, with one array for each of `places`, and `rows`, the results that are needed as arrays."""
+    """The network of a sort: `elements`, with one array for each of `positions`, and `rows`, the results that are needed as arrays."""
 
     form: Sort
     elements: Generate
-    places: dict[tuple[int, int], int]
+    positions: dict[tuple[int, int], int]
     rows: dict[int, Result]
 
     def element(self, load: Load, array: Result) -> Load:
         """Returns a load of the sort as a load of one of its elements, if its index is a literal."""
-        place = ix.constant_value(load.indices[self.form.along])
-        if (array.index, place) not in self.places or array.index in self.rows:
+        position = ix.constant_value(load.indices[self.form.along])
+        if (array.index, position) not in self.positions or array.index in self.rows:
             return load
-        made = Result(self.elements, self.places[array.index, place])  # type: ignore[index]
+        made = Result(self.elements, self.positions[array.index, position])  # type: ignore[index]
         return Load(made, _without(load.indices, self.form.along), load.checked)
 
 
-def _without(parts: Sequence[Any], place: int) -> tuple[Any, ...]:
-    return (*parts[:place], *parts[place + 1 :])
+def _without(parts: Sequence[Any], position: int) -> tuple[Any, ...]:
+    return (*parts[:position], *parts[position + 1 :])
 
 
 def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _Sorted:
     """Returns the network of a sort, and its results as arrays where they are needed."""
     count = ix.constant_value(form.axes[form.along].extent)
     assert count is not None
-    places = {(j, k): None for j in sorted(wanted.whole) for k in range(count)} | wanted.elements
-    numbers = {place: number for number, place in enumerate(places)}
+    positions = {(j, k): None for j in sorted(wanted.whole) for k in range(count)} | wanted.elements
+    numbers = {position: number for number, position in enumerate(positions)}
     short = _with_values(form, count, alone, tables)
-    bodies = _Network(short, count, tables).elements(list(places))
+    bodies = _Network(short, count, tables).elements(list(positions))
     network = Generate(_without(short.axes, form.along), tuple(bodies))
     tables.pass_names(form, network)
     rows: dict[int, Result] = {}
@@ -177,11 +177,11 @@ def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _S
     return _Sorted(form, network, numbers, rows)
 
 
-def _chosen(elements: Sequence[Expr], place: Expr) -> Expr:
+def _chosen(elements: Sequence[Expr], position: Expr) -> Expr:
     """Returns the element at an index, by selections."""
     result = elements[-1]
     for k in reversed(range(len(elements) - 1)):
-        result = Op("select", result.dtype, (Op("lt", bool_, (place, ix.as_index(k + 1))), elements[k], result))
+        result = Op("select", result.dtype, (Op("lt", bool_, (position, ix.as_index(k + 1))), elements[k], result))
     return result
 
 
@@ -224,9 +224,10 @@ def _with_values(form: Sort, count: int, alone: set[Node], tables: Tables) -> So
         own: dict[Node, Node] = {old.var: new.var for old, new in zip(form.axes, axes, strict=True)}
         kept = tables.rewrite([v for k, v in enumerate(values) if k not in long], fold_constants, own)
         left = iter(kept)
-        places = tuple(axis.var for axis in axes)
+        positions = tuple(axis.var for axis in axes)
         values = [
-            Load(Result(before, long.index(k)), places, False) if k in long else next(left) for k in range(len(values))
+            Load(Result(before, long.index(k)), positions, False) if k in long else next(left)
+            for k in range(len(values))
         ]
         return Sort(axes, form.along, form.keys, tuple(values))
     return Sort(form.axes, form.along, form.keys, tuple(values))
@@ -240,16 +241,16 @@ def _is_short(value: Expr, count: int) -> bool:
 
 def exchanges(count: int) -> Iterator[tuple[int, int]]:
     """Yields the pairs of indices that the network for `count` elements compares, in order (Batcher's odd–even merge sort)."""
-    step = 1
-    while step < count:
-        distance = step
+    half = 1
+    while half < count:
+        distance = half
         while distance >= 1:
-            for begin in range(distance % step, count - distance, 2 * distance):
+            for begin in range(distance % half, count - distance, 2 * distance):
                 for i in range(begin, min(begin + distance, count - distance)):
-                    if i // (2 * step) == (i + distance) // (2 * step):
+                    if i // (2 * half) == (i + distance) // (2 * half):
                         yield i, i + distance
             distance //= 2
-        step *= 2
+        half *= 2
 
 
 def ordered(elements: list[Any], exchange: Callable[[Any, Any], tuple[Any, Any]]) -> list[Any]:
@@ -266,14 +267,14 @@ class _Network:
         self.form, self.count, self.tables = form, count, tables
         self.along = form.axes[form.along].var
 
-    def elements(self, places: Sequence[tuple[int, int]]) -> list[Expr]:
+    def elements(self, positions: Sequence[tuple[int, int]]) -> list[Expr]:
         """Returns the elements at some places, each the number of a value and an index in the sorted order."""
-        if self.form.keys == 1 and all(j == 0 for j, _ in places):
-            return self._by_key([k for _, k in places])
-        return self._by_index(places)
+        if self.form.keys == 1 and all(j == 0 for j, _ in positions):
+            return self._by_key([k for _, k in positions])
+        return self._by_index(positions)
 
-    def _at(self, e: Expr, place: Expr) -> Expr:
-        return self.tables.rewrite((e,), fold_constants, {self.along: place})[0]
+    def _at(self, e: Expr, position: Expr) -> Expr:
+        return self.tables.rewrite((e,), fold_constants, {self.along: position})[0]
 
     def _row(self, e: Expr) -> list[Any]:
         """Returns an expression at each index along the sorted axis."""
@@ -281,25 +282,25 @@ class _Network:
 
     # One key alone
 
-    def _by_key(self, places: Sequence[int]) -> list[Expr]:
+    def _by_key(self, positions: Sequence[int]) -> list[Expr]:
         value = self.form.values[0]
         dtype = value.dtype
         if not dtype.is_float:
             names = ("logical_and", "logical_or") if dtype is bool_ else ("minimum", "maximum")
             row = ordered(self._row(value), lambda a, b: tuple(Op(name, dtype, (a, b)) for name in names))
-            return [row[k] for k in places]
+            return [row[k] for k in positions]
         key = _total_key(value)
         keys = self._row(key)
         row = ordered(keys.copy(), lambda a, b: _least_first(a, b))
         minus, plus = const(key.dtype, _zero(dtype) - 1), const(key.dtype, _zero(dtype))
-        signs = self._signs_of_zeros(key, keys, [row[k] for k in places], places)
+        signs = self._signs_of_zeros(key, keys, [row[k] for k in positions], positions)
         found = []
-        for k, is_minus in zip(places, signs, strict=True):
+        for k, is_minus in zip(positions, signs, strict=True):
             unsigned_zero = Op("select", key.dtype, (Op("eq", bool_, (row[k], minus)), plus, row[k]))
             found.append(_value_of_key(Op("select", key.dtype, (is_minus, minus, unsigned_zero)), dtype))
         return found
 
-    def _signs_of_zeros(self, key: Expr, keys: list[Any], results: list[Any], places: Sequence[int]) -> list[Expr]:
+    def _signs_of_zeros(self, key: Expr, keys: list[Any], results: list[Any], positions: Sequence[int]) -> list[Expr]:
         """Returns for each result whether it is -0.0, with zeros in the order in which they stand in the row."""
         kind, zero, one = key.dtype, const(key.dtype, 0), const(key.dtype, 1)
         minus, plus = (const(kind, _zero(self.form.values[0].dtype) - k) for k in (1, 0))
@@ -309,23 +310,23 @@ class _Network:
         )
         less = [Op("select", kind, (Op("lt", bool_, (e, minus)), one, zero)) for e in keys]
         before = functools.reduce(lambda a, b: Op("add", kind, (a, b)), less)
-        step, seen, signs = fresh("k"), fresh("seen", kind), [fresh("sign", bool_) for _ in places]
-        own = self._at(key, step)
+        iteration, seen, signs = fresh("k"), fresh("seen", kind), [fresh("sign", bool_) for _ in positions]
+        own = self._at(key, iteration)
         hit = is_zero(own)
         body: list[Expr] = [Op("add", kind, (seen, Op("select", kind, (hit, one, zero))))]
-        for k, sign in zip(places, signs, strict=True):
+        for k, sign in zip(positions, signs, strict=True):
             rank = Op("sub", kind, (const(kind, k), before))
             this = Op("logical_and", bool_, (hit, Op("eq", bool_, (seen, rank))))
             body.append(Op("select", bool_, (this, Op("eq", bool_, (own, minus)), sign)))
-        start = (zero, *[const(bool_, False)] * len(places))
-        loop = Loop(ix.as_index(self.count), step, (seen, *signs), start, tuple(body))
+        start = (zero, *[const(bool_, False)] * len(positions))
+        loop = Loop(ix.as_index(self.count), iteration, (seen, *signs), start, tuple(body))
         then = [Op("logical_and", bool_, (is_zero(e), Item(loop, i + 1))) for i, e in enumerate(results)]
-        branch = Cond(some, tuple(then), tuple(const(bool_, False) for _ in places))
-        return [Item(branch, i) for i in range(len(places))]
+        branch = Cond(some, tuple(then), tuple(const(bool_, False) for _ in positions))
+        return [Item(branch, i) for i in range(len(positions))]
 
     # Keys with indices
 
-    def _by_index(self, places: Sequence[tuple[int, int]]) -> list[Expr]:
+    def _by_index(self, positions: Sequence[tuple[int, int]]) -> list[Expr]:
         keys = [sortable(value) for value in self.form.values[: self.form.keys]]
         bits = (self.count - 1).bit_length()
         both = _packed(keys[0].dtype, self.count) if len(keys) == 1 else None
@@ -340,7 +341,7 @@ class _Network:
             lines = [(*line, const(kind, k)) for k, line in enumerate(zip(*rows, strict=True))]
             indices = [line[-1] for line in ordered(lines, _lesser_line_first)]
         found = [Op("cast", i64, (e,)) for e in indices]
-        return [self._at(self.form.values[j], found[k]) for j, k in places]
+        return [self._at(self.form.values[j], found[k]) for j, k in positions]
 
 
 def _least_first(a: Expr, b: Expr) -> tuple[Expr, Expr]:

@@ -61,7 +61,7 @@ def initial_values(fold: Reduce) -> tuple[Expr, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanStep:
+class StageScan:
     """The part of a scan beyond its fold: the scanned axis is number `along` of the stage's own, and every step is stored.
 
     `exclusive`: the result at an index is the fold of the elements before it. `ends`: where results are runs of equal numbers computed run
@@ -74,21 +74,21 @@ class ScanStep:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateStep:
+class StageUpdate:
     """The part of an update beyond its fold: each step changes the element that it names, of results that start as the fold's initial
     values.
 
-    `places[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps run
+    `index_values[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps run
     over as well (a row, an outer axis). `mode` and `checked` as in `Update`.
     """
 
-    places: tuple[int | None, ...]
+    index_values: tuple[int | None, ...]
     mode: str
     checked: bool
 
 
 @dataclass(frozen=True, slots=True)
-class FilterStep:
+class StageFilter:
     """The part of a filter beyond its fold: the fold's first value is the predicate, the others are kept along the fold's axis, in order.
 
     The last result is the number of kept elements. `partition`: the rejected elements follow the kept ones.
@@ -97,19 +97,19 @@ class FilterStep:
     partition: bool
 
 
-Places: TypeAlias = tuple[tuple[Expr, Expr], ...]
+Positions: TypeAlias = tuple[tuple[Expr, Expr], ...]
 """Ranges of indices: the first and last of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class SortStep:
+class StageSort:
     """The part of a sort beyond its fold: the values are sorted along the fold's axis, one of the stage's own, by the first `keys` of them.
 
-    `places`: the indices along the axis that stages read; None for all (`selections.py`).
+    `positions`: the indices along the axis that stages read; None for all (`selections.py`).
     """
 
     keys: int
-    places: Places | None = None
+    positions: Positions | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,10 +131,10 @@ class Stage(Lasting):
     outer: int = 0
     parent: str | None = None
     site: Site | None = None
-    scan: ScanStep | None = None
-    update: UpdateStep | None = None
-    filter: FilterStep | None = None
-    sort: SortStep | None = None
+    scan: StageScan | None = None
+    update: StageUpdate | None = None
+    filter: StageFilter | None = None
+    sort: StageSort | None = None
     symmetric: bool = False
 
     @property
@@ -148,7 +148,9 @@ class Stage(Lasting):
         if self.sort:
             return (*(axis for axis in self.axes if axis not in self.reduction_axes), *self.reduction_axes)
         if self.update:
-            mapped = tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is None)
+            mapped = tuple(
+                axis for axis, index in zip(self.axes, self.update.index_values, strict=True) if index is None
+            )
             leading = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(mapped, self.axes, strict=False)))
             return self.axes[:leading] + self.reduction_axes + self.axes[leading:]
         return self.axes + self.reduction_axes
@@ -159,7 +161,9 @@ class Stage(Lasting):
         if self.scan or self.filter or self.sort:
             return self.reduction_axes
         if self.update:
-            return tuple(axis for axis, place in zip(self.axes, self.update.places, strict=True) if place is not None)
+            return tuple(
+                axis for axis, index in zip(self.axes, self.update.index_values, strict=True) if index is not None
+            )
         return ()
 
 

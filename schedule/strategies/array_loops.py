@@ -84,10 +84,10 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
         raise Refusal("the schedule already names a strategy for this loop", "remove one of the two directives")
     if chosen == "rows" and state.gpu is not None:
         raise Refusal("a GPU runs each iteration as one launch, whose threads take the rows", 'strategy("whole")')
-    numbers = (("depth", positive(arguments.get("depth", 1), "`depth`", 1, MOST_AXES)),) if allowed else ()
-    numbers += (("alone", positive(arguments["alone"], "`alone`")),) if arguments.get("alone") else ()
-    axes = strategies_of_loop(dict(numbers).get("depth", 1))[str(chosen)].axes
-    plan = StagePlan(name, loops=tuple(map(LoopPlan, axes)), strategy=(str(chosen), numbers))
+    parameters = (("depth", positive(arguments.get("depth", 1), "`depth`", 1, MOST_AXES)),) if allowed else ()
+    parameters += (("alone", positive(arguments["alone"], "`alone`")),) if arguments.get("alone") else ()
+    axes = strategies_of_loop(dict(parameters).get("depth", 1))[str(chosen)].axes
+    plan = StagePlan(name, loops=tuple(map(LoopPlan, axes)), strategy=(str(chosen), parameters))
     decided = state.decided | {(name, "strategy")}
     return replace(state, array_loops={**state.array_loops, name: plan}, decided=decided)
 

@@ -28,11 +28,11 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Axis, fresh
 from raido.schedule.checks.lanes_along_folds import check_lanes_of_operator
 from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.recorded import PART
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, placed_at, plain_plan, position
-from raido.schedule.steps import PART
 
 # Parts whose loops are over blocks or ranges, and inside a block: they take threads and lanes alone.
 OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "copy")
@@ -137,7 +137,7 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
 def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
     """Refuses a directive that the loops of a part of a strategy cannot take."""
     if part == "values":
-        _check_strips(whole, directive, arguments, gpu)
+        _check_update_tiles(whole, directive, arguments, gpu)
     if part not in OF_BLOCKS:
         return
     *outer, inner = (each.name for each in whole.axes)
@@ -177,19 +177,19 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
         )
 
 
-def _check_strips(whole: Stage, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
+def _check_update_tiles(whole: Stage, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
     """Refuses directives other than `split` and `vectorize` for the part "values" of an update."""
     if gpu:
         raise Refusal("each thread of a GPU computes the values of its updates one by one", directives="none")
-    steps, axis = whole.axes[0].name, arguments.get("axis")
+    axis_name, axis = whole.axes[0].name, arguments.get("axis")
     if directive not in ("split", "vectorize"):
         raise Refusal(
             "the values of the updates are computed in order or in vector lanes", directives="split, vectorize"
         )
-    if axis != (steps if directive == "split" else steps + "i"):
+    if axis != (axis_name if directive == "split" else axis_name + "i"):
         raise Refusal(
             "vector lanes compute the values of one block of updates at a time, so the loop must be split first",
-            f'split("{steps}", 512), vectorize("{steps}i")',
+            f'split("{axis_name}", 512), vectorize("{axis_name}i")',
         )
 
 

@@ -12,10 +12,10 @@ from raido.schedule.checks.invariants import check_nesting
 from raido.schedule.checks.levels import check_levels
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.plan import StagePlan
+from raido.schedule.recorded import PART
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
-from raido.schedule.steps import PART
 from raido.schedule.strategies.parts import check_part_of_blocks, check_parts, part_name, part_plan, part_stage
 from raido.schedule.strategies.table import strategies_of
 

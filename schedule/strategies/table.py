@@ -25,11 +25,11 @@ from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.stages.symmetry import is_reduction_alone
 from raido.schedule.stages.updates.boxes import box_of
-from raido.schedule.state import State, axes_of, enclosing_loops, is_reduction, places, position, stages_read
+from raido.schedule.state import State, axes_of, compute_sites, enclosing_loops, is_reduction, position, stages_read
 
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
-STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
+UPDATES_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
@@ -78,7 +78,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         serial = {"serial": Strategy({}, own, values)}
         if box_of(stage) is not None:
             serial["gather"] = Strategy({}, tuple(axis.name for axis in stage.axes))
-        chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {max(1, machine.task // 2)})"
+        chunks = f"min({USUAL_CHUNKS}, {_update_axis(stage)} // {max(1, machine.task // 2)})"
         in_order = {"sorted": Strategy({"bins": block_of(machine.l2, size), "chunks": chunks}, own, ("ranges",))}
         if stage.update.mode == "set":
             return {**serial, **in_order}
@@ -109,7 +109,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         if stage.reduction.left[0].dtype.is_integer:
             parted["counted"] = block_of(machine.l2 // 2, COUNTER)
         by_comparisons = {"quicksort": Strategy(parted, own)}
-        if stage.sort.places is not None:
+        if stage.sort.positions is not None:
             by_comparisons["quickselect"] = Strategy(few, own)
         return {**by_digits, **by_comparisons}
     if stage.scan is None and stage.filter is None:
@@ -152,7 +152,7 @@ def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
     return {"block": block, "threads": threads, "subgroup": max(1, gpu.exchange), "staged": staged}
 
 
-def numbers_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
+def parameters_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
     """Returns the parameters of a sort's strategy; where the schedule has none, the defaults of the first one, in one chunk."""
     name, stated = plan.strategy or ("radix", ())
     return {**strategies_of(stage)[name].numbers, "chunks": 1, **dict(stated)}
@@ -171,22 +171,22 @@ def _few_elements(stage: Stage) -> int:
     return math.isqrt(4 * passes * (2 << BITS_OF_A_DIGIT))
 
 
-def _steps(stage: Stage) -> str:
+def _update_axis(stage: Stage) -> str:
     """Returns the number of an update's steps as a text over its axes; "0" where an axis name is no identifier."""
     names = [axis.name for axis in stage.reduction_axes]
     return " * ".join(names) if all(map(str.isidentifier, names)) else "0"
 
 
 def _chunks_of_bins(stage: Stage) -> str:
-    """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `STEPS_FOR_A_BIN` steps at least for each private
+    """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `UPDATES_FOR_A_BIN` steps at least for each private
     bin.
     """
     outer = stage.all_axes.index(stage.reduction_axes[0])
     bins = [axis.name for axis in stage.axes if axis not in stage.all_axes[:outer]]
     each = " * ".join(
-        name for name in (str(STEPS_FOR_A_BIN), "replicas", *bins) if name.isidentifier() or name.isdigit()
+        name for name in (str(UPDATES_FOR_A_BIN), "replicas", *bins) if name.isidentifier() or name.isdigit()
     )
-    return f"min({USUAL_CHUNKS}, {_steps(stage)} // ({each}))"
+    return f"min({USUAL_CHUNKS}, {_update_axis(stage)} // ({each}))"
 
 
 def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
@@ -276,50 +276,50 @@ def check_update(state: State, name: str) -> None:
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is None or plan.compute_with is not None:
         return
-    steps = [k for k, loop in enumerate(plan.loops) if is_reduction(stage, plan, loop.name)]
+    folded = [k for k, loop in enumerate(plan.loops) if is_reduction(stage, plan, loop.name)]
     whole = {axis.name for axis in stage.whole_axes}
     for k, loop in enumerate(plan.loops):
         together = stage.update.mode == "unique" or strategy_name(state, name) == "atomic"
-        if k in steps and loop.level.startswith("thread") and strategy_name(state, name) == "private":
+        if k in folded and loop.level.startswith("thread") and strategy_name(state, name) == "private":
             assert stage.reduction is not None
             check_atomic(name, stage.reduction, True, f'leave "{loop.name}" serial')  # threads of a block share bins
             together = True
-        if k in steps and loop.kind == "parallel" and not together:
+        if k in folded and loop.kind == "parallel" and not together:
             remedy = "unique_indices=True, if no two indices are equal"
             if stage.update.mode == "combine":
                 remedy = 'strategy("private") or strategy("atomic")'
             raise Refusal(f'two iterations of "{loop.name}" may update the same element of "{name}"', remedy)
-        if k in steps[:-1] and loop.kind == "vector" and stage.update.mode == "set":
-            last = plan.loops[steps[-1]].name
+        if k in folded[:-1] and loop.kind == "vector" and stage.update.mode == "set":
+            last = plan.loops[folded[-1]].name
             raise Refusal(
                 f'lanes of "{loop.name}" would run the updates of "{last}" out of order, and the last value written must win',
                 f'vectorize "{last}", or unique_indices=True, if no two indices are equal',
             )
         axes = set(axes_of(plan, loop.name))
         if strategy_name(state, name) == "sorted":
-            check_sorted(stage, plan, k, steps)
+            check_sorted(stage, plan, k, folded)
         if whole & axes and axes - whole:
             raise Refusal(
                 f'"{loop.name}" fuses an axis of "{name}" that its updates index with an axis that they run through',
                 "leave these loops unfused",
             )
-        if k < steps[-1] and whole & axes:
+        if k < folded[-1] and whole & axes:
             raise Refusal(
                 f'the updates of "{name}" index the elements of "{loop.name}": they run once, not in every iteration of that loop',
-                f'reorder "{loop.name}" inside "{plan.loops[steps[-1]].name}"',
+                f'reorder "{loop.name}" inside "{plan.loops[folded[-1]].name}"',
             )
 
 
-def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> None:
+def check_sorted(stage: Stage, plan: StagePlan, k: int, folded: list[int]) -> None:
     """Refuses loops that the counting passes of `sorted` cannot have: lanes over steps, and rows inside the steps."""
     loop, whole = plan.loops[k], {axis.name for axis in stage.whole_axes}
-    if k in steps and loop.kind == "vector":
+    if k in folded and loop.kind == "vector":
         raise Refusal(
             f'strategy "sorted" counts and moves the updates of "{stage.name}" one by one',
             "vectorize an axis of the destination",
         )
-    if k > steps[0] and k not in steps and not whole & set(axes_of(plan, loop.name)):
-        outermost = plan.loops[steps[0]].name
+    if k > folded[0] and k not in folded and not whole & set(axes_of(plan, loop.name)):
+        outermost = plan.loops[folded[0]].name
         raise Refusal(
             f'strategy "sorted" moves single values, and each update of "{stage.name}" would move a whole row along "{loop.name}"',
             f'reorder "{loop.name}" outside "{outermost}", or strategy("private")',
@@ -355,7 +355,7 @@ def check_triangle(state: State, name: str) -> None:
 def check_flat(state: State, name: str) -> None:
     """Refuses loops that `flat` cannot have: its blocks of values take the place of the loop over segments, which must be innermost."""
     plan = state.plans[name]
-    for at in places(plan):
+    for at in compute_sites(plan):
         leader = flat_axis(state, at.stage)
         if leader is not None and (at.loop == leader.name or at is plan.compute_with):
             raise Refusal(
@@ -448,15 +448,15 @@ def _check_blocks_of_sort(state: State, name: str) -> None:
             f'the strategy sorts with all blocks of the device, and iterations of "{several.name}" would run several sorts at once',
             'strategy("three_phase")' if blocks else 'strategy("radix")',
         )
-    numbers = numbers_of_sort(state.stage(name), plan)
-    if state.gpu is not None and numbers["threads"] > state.gpu.threads:
+    parameters = parameters_of_sort(state.stage(name), plan)
+    if state.gpu is not None and parameters["threads"] > state.gpu.threads:
         raise Refusal(
-            f"a block would have {numbers['threads']} threads, and the device allows {state.gpu.threads}",
+            f"a block would have {parameters['threads']} threads, and the device allows {state.gpu.threads}",
             "fewer threads",
         )
 
 
-def check_reads_of_steps(state: State, producer: str, at: At) -> None:
+def check_reads_of_updates(state: State, producer: str, at: At) -> None:
     """Refuses to place a stage inside the loops of a strategy where the operator reads the stage, or where the steps that read it do not
     run.
     """

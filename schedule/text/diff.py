@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
-from raido.schedule.steps import Step
-from raido.schedule.text.steps import statements
+from raido.schedule.recorded import Directive
+from raido.schedule.text.serialise import statements
 
 Change: TypeAlias = Literal[" ", "-", "+"]
 
@@ -18,22 +18,22 @@ class Difference:
     equal.
     """
 
-    changes: tuple[tuple[Change, Step], ...]
+    changes: tuple[tuple[Change, Directive], ...]
 
     def __bool__(self) -> bool:
         return any(sign != " " for sign, _ in self.changes)
 
     def __str__(self) -> str:
-        return "\n".join(f"{sign} {line}" for sign, step in self.changes for line in statements("s", (step,)))
+        return "\n".join(f"{sign} {line}" for sign, directive in self.changes for line in statements("s", (directive,)))
 
 
-def compare(left: tuple[Step, ...], right: tuple[Step, ...]) -> Difference:
+def compare(left: tuple[Directive, ...], right: tuple[Directive, ...]) -> Difference:
     """Returns the steps of both schedules in order, each marked with the schedules that have it."""
-    changes: list[tuple[Change, Step]] = []
+    changes: list[tuple[Change, Directive]] = []
     for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
-            changes.extend((" ", step) for step in left[a:b])
+            changes.extend((" ", directive) for directive in left[a:b])
         else:
-            changes.extend(("-", step) for step in left[a:b])
-            changes.extend(("+", step) for step in right[c:d])
+            changes.extend(("-", directive) for directive in left[a:b])
+            changes.extend(("+", directive) for directive in right[c:d])
     return Difference(tuple(changes))

@@ -79,16 +79,18 @@ class DeviceCompilation(Compilation):
     @functools.cached_property
     def functions(self) -> dict[str, Any]:
         """TIR of the kernels by name."""
-        from raido.targets.kernels.kernel import STEPS, emit_kernel
-        from raido.targets.kernels.long_loops import steps_below
+        from raido.targets.kernels.kernel import MOST_ITERATIONS, emit_kernel
+        from raido.targets.kernels.long_loops import iterations_below
 
         program = self.device_program
-        steps = steps_below(program, self.iterations, self.largest_array)
+        limits_of_loops = iterations_below(program, self.iterations, self.largest_array)
         limits = dict.fromkeys(self._long_kernels(program), self.iterations)
         gpu = self.target.machine.gpu
         subgroup, count_down = 1 if gpu is None else gpu.subgroup, self.iterations > 0
         return {
-            k.name: emit_kernel(k, steps.get(k.name, STEPS), limits.get(k.name, 0), subgroup, count_down)
+            k.name: emit_kernel(
+                k, limits_of_loops.get(k.name, MOST_ITERATIONS), limits.get(k.name, 0), subgroup, count_down
+            )
             for k in program.kernels
         }
 

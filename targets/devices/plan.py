@@ -118,13 +118,15 @@ class _Encoder:
             case Download(target, array, nbytes):
                 self.write(s, self.host(target), self.slot(array), self.number(nbytes))
             case Copy(target, source, nbytes, at, offset):
-                places = [self.number(place) for place in (at, offset, nbytes)]
-                self.write(s, self.slot(target), places[0], self.slot(source), *places[1:])
+                numbers = [self.number(number) for number in (at, offset, nbytes)]
+                self.write(s, self.slot(target), numbers[0], self.slot(source), *numbers[1:])
             case Launch():
                 self.launch(s)
             case ReadBack(name, array, dtype, offset):
-                place = self.number(offset)
-                self.write(s, self.name_register(name), self.slot(array), place, dtype.itemsize, int(dtype.kind == "i"))
+                number = self.number(offset)
+                self.write(
+                    s, self.name_register(name), self.slot(array), number, dtype.itemsize, int(dtype.kind == "i")
+                )
             case Swap(first, second):
                 self.write(s, self.slot(first), self.slot(second))
             case If(condition, then, otherwise):
@@ -306,4 +308,4 @@ def run_and_keep(
     finally:
         for handle in set(slots) - given - {memory.handle.value for memory in kept.values()}:
             device.call.rd_buffer_free(handle)
-    return {name: registers[place] for name, place in plan.registers.items()}, kept
+    return {name: registers[register] for name, register in plan.registers.items()}, kept

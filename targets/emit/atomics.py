@@ -55,9 +55,9 @@ def emit_atomic(statements: Statements, s: AtomicUpdate) -> None:
     unit.variables[s.right] = unit.bind(s.right.name, s.right.dtype, 1, tir(value, s.right.dtype))
     held = Buffer("held", s.buffer.dtype, (), "register", 0, (), 1, None)
     statements.statement(Alloc(held))
-    cell, place = values.element(held, ())
+    cell, at = values.element(held, ())
     seen = unit.call(helpers.memory.look(s.buffer.dtype), memory_dtype(s.buffer.dtype), 1, base, offset)
-    unit.out.append(T.BufferStore(cell, seen, [tir(place)]))
+    unit.out.append(T.BufferStore(cell, seen, [tir(at)]))
     again = T.flat_buffer(unit.fresh_name("again"), i32, 1)
     unit.out += [T.AllocBuffer(again), T.BufferStore(again, one, [zero])]
     outer = unit.block()

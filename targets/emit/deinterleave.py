@@ -17,21 +17,21 @@ from raido.schedule.nest.walk import expressions_of
 from raido.targets.emit.order import distance
 
 
-class Place(NamedTuple):
+class Window(NamedTuple):
     """A read's offset in its window, in elements, and `span`: the largest such offset of the window's reads."""
 
     before: int
     span: int
 
 
-def find_windows(statements: Sequence[Any]) -> dict[VectorRead, Place]:
+def find_windows(statements: Sequence[Any]) -> dict[VectorRead, Window]:
     """Strided unmasked reads in a block that share a window with others, each with its place."""
     groups: list[list[tuple[int, VectorRead]]] = []
     roots = [e for s in statements for e in expressions_of(s)]
     for e in topological(*roots):
         if isinstance(e, VectorRead) and e.mask is None and 2 <= abs(e.stride) <= INTERLEAVED:
             _join(groups, e)
-    found: dict[VectorRead, Place] = {}
+    found: dict[VectorRead, Window] = {}
     for group in groups:
         rest = sorted(group, key=lambda each: each[0])
         while rest:
@@ -40,7 +40,7 @@ def find_windows(statements: Sequence[Any]) -> dict[VectorRead, Place]:
             rest = rest[len(window) :]
             span = window[-1][0] - first
             if span:
-                found |= {e: Place(place - first, span) for place, e in window}
+                found |= {e: Window(offset - first, span) for offset, e in window}
     return found
 
 
@@ -48,8 +48,8 @@ def _join(groups: list[list[tuple[int, VectorRead]]], e: VectorRead) -> None:
     for group in groups:
         first = group[0][1]
         if (e.buffer, e.stride, e.lanes) == (first.buffer, first.stride, first.lanes):
-            place = distance(e, first)
-            if place is not None:
-                group.append((place, e))
+            offset = distance(e, first)
+            if offset is not None:
+                group.append((offset, e))
                 return
     groups.append([(0, e)])

@@ -115,7 +115,7 @@ class HostPlan(Statements):
             self.unit.out.append(self._guarded(s.block))
             return self._last_failed
         elif isinstance(s, _WhileTest):
-            return self._test_round(s)
+            return self._test_iteration(s)
         elif isinstance(s, _Continue):
             self.unit.out.append(T.BufferStore(s.again, T.IntImm("int32", 1), [T.IntImm("int64", 0)]))
         else:
@@ -257,7 +257,7 @@ class HostPlan(Statements):
         body = unit.end_block(outer)
         unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), stop), body))
 
-    def _test_round(self, s: _WhileTest) -> bool:
+    def _test_iteration(self, s: _WhileTest) -> bool:
         self._see(s.loop.condition)
         condition = tir(self.values.scalar(s.loop.condition), bool_)
         outer = self.unit.block()

@@ -26,16 +26,16 @@ def find_interleaved(statements: Sequence[Any], position: int) -> list[VectorSto
     if not isinstance(first, VectorStore) or not 2 <= first.stride <= INTERLEAVED or first.mask is not None:
         return []
     run = list(takewhile(lambda s: isinstance(s, VectorStore), statements[position:]))
-    places = {0: first}
+    by_offset = {0: first}
     for k, s in enumerate(run[1:], 1):
-        if not _belongs(s, first) or (place := distance(s, first)) is None or abs(place) >= first.stride:
+        if not _belongs(s, first) or (offset := distance(s, first)) is None or abs(offset) >= first.stride:
             continue
-        if place in places or not all(_may_pass(s, other) for other in run[:k] if other not in places.values()):
+        if offset in by_offset or not all(_may_pass(s, other) for other in run[:k] if other not in by_offset.values()):
             return []
-        places[place] = s
-        if len(places) == first.stride:
-            ordered = sorted(places)
-            return [places[each] for each in ordered] if ordered[-1] - ordered[0] == first.stride - 1 else []
+        by_offset[offset] = s
+        if len(by_offset) == first.stride:
+            ordered = sorted(by_offset)
+            return [by_offset[each] for each in ordered] if ordered[-1] - ordered[0] == first.stride - 1 else []
     return []
 
 
@@ -52,9 +52,9 @@ def _may_pass(s: VectorStore, other: VectorStore) -> bool:
         return True
     if s.stride != other.stride:
         return False
-    place = distance(s, other)
-    if place is not None:
-        return place % s.stride != 0 or abs(place) >= s.stride * max(lanes_of(s.value), lanes_of(other.value))
+    offset = distance(s, other)
+    if offset is not None:
+        return offset % s.stride != 0 or abs(offset) >= s.stride * max(lanes_of(s.value), lanes_of(other.value))
     return not s.across and not other.across and _in_other_rows(s, other)
 
 

@@ -292,7 +292,7 @@ class Program:
         grain = T.IntImm("int64", max(loop.grain, 1))
         tickets = T.flat_buffer(outer.fresh_name("tickets"), i64, TURN + 1)
         outer.out.append(T.AllocBuffer(tickets))
-        outer.out += [T.BufferStore(tickets, zero, [T.IntImm("int64", place)]) for place in (0, TURN)]
+        outer.out += [T.BufferStore(tickets, zero, [T.IntImm("int64", number)]) for number in (0, TURN)]
         pieces = count if loop.grain <= 1 else T.Div(T.Add(count, T.Sub(grain, one)), grain)
         threads = T.call(self.helpers.runtime.threads(), "int64")
         shares = outer.bind("shares", i64, 1, T.Max(T.Min(threads, pieces), T.IntImm("int64", 0)))
@@ -341,13 +341,13 @@ class _Share:
         if not self.ordered:
             many = T.Div(self.iterations, T.Mul(self.shares, T.IntImm("int64", _PIECES)))
             grain = unit.bind("grain", i64, 1, T.Max(many, T.IntImm("int64", self.grain)))
-        place = T.flat_buffer(unit.fresh_name("place"), i64, 1)
+        ticket = T.flat_buffer(unit.fresh_name("place"), i64, 1)
         take = lambda: T.BufferStore(
-            place, T.Mul(T.call(unit.helpers.runtime.ticket(), "int64", self.counter), grain), [zero]
+            ticket, T.Mul(T.call(unit.helpers.runtime.ticket(), "int64", self.counter), grain), [zero]
         )
-        unit.out += [T.AllocBuffer(place), take()]
+        unit.out += [T.AllocBuffer(ticket), take()]
         outer = unit.block()
-        begin = unit.bind("begin", i64, 1, T.BufferLoad(place, [zero]))
+        begin = unit.bind("begin", i64, 1, T.BufferLoad(ticket, [zero]))
         size = T.Min(grain, T.Sub(self.iterations, begin))
         piece = lambda: unit.out.append(emit_loop(statements, self.loop, self.low, size, begin))
         if self.ordered:
@@ -357,7 +357,7 @@ class _Share:
             piece()
         unit.out.append(take())
         body = unit.end_block(outer)
-        unit.out.append(T.While(T.LT(T.BufferLoad(place, [zero]), self.iterations), body))
+        unit.out.append(T.While(T.LT(T.BufferLoad(ticket, [zero]), self.iterations), body))
 
 
 add_statement(_Share, lambda statements, share: share.emit(statements))

@@ -90,8 +90,8 @@ class ShiftedRows:
         before = self._kept(row)
         value = unit.bind("line", memory_dtype(dtype), row.lanes, value)
         line = unit.call(memory.shifted(dtype, row.lanes), memory_dtype(dtype), row.lanes, before, value, short)
-        place = T.Sub(T.Add(offset, short), tir(row.lanes))
-        unit.effect(memory.stream(dtype, row.lanes), pointer, place, line)
+        line_offset = T.Sub(T.Add(offset, short), tir(row.lanes))
+        unit.effect(memory.stream(dtype, row.lanes), pointer, line_offset, line)
         unit.out.append(T.BufferStore(self.kept[row], value, [_lanes(row)]))
 
     def store_rest(self, length: Any) -> None:

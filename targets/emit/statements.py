@@ -46,11 +46,11 @@ from raido.targets.emit.choices import choices_without_loads
 from raido.targets.emit.deinterleave import find_windows
 from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.extremes import find_networks
+from raido.targets.emit.folds import emit_append, emit_fold
 from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.loops import emit_for
 from raido.targets.emit.ordered import emit_ordered
 from raido.targets.emit.register_tiles import uses_of_alternative
-from raido.targets.emit.steps import emit_append, emit_fold
 from raido.targets.emit.stores import emit_interleaved, emit_scatter, emit_store, emit_vector_store
 from raido.targets.emit.stream_loops import StreamLoops
 from raido.targets.emit.terms import fits_i32, is_plain_index, tir

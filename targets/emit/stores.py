@@ -81,8 +81,8 @@ def _fills_line(s: VectorStore) -> bool:
     lanes, rest = lanes_of(s.value), beyond_lines(s.buffer)
     if s.stream is None or s.mask is not None or s.stride != 1 or rest is None or ix.constant_value(rest):
         return False
-    places = ix.constant_value(s.indices[-1]), ix.difference(s.buffer.shape[-1], s.indices[-1])
-    at_gang = any(place is not None and place % lanes == 0 for place in places)
+    offsets = ix.constant_value(s.indices[-1]), ix.difference(s.buffer.shape[-1], s.indices[-1])
+    at_gang = any(offset is not None and offset % lanes == 0 for offset in offsets)
     return at_gang and lanes * memory_dtype(s.buffer.dtype).itemsize in (16, 32, 64)
 
 

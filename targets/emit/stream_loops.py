@@ -161,8 +161,8 @@ class StreamLoops:
             first, end = self.first, self.end
             if self.shifted is not None:
                 value, first, end = self.shifted.keep(s, value)
-            place = T.Add(tir(unit.variables[self.var]), tir(self.stream.stores[s]))
-            unit.effect(memory.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, first, end)
+            element = T.Add(tir(unit.variables[self.var]), tir(self.stream.stores[s]))
+            unit.effect(memory.store_outside(s.buffer.dtype, lanes), pointer, offset, value, element, first, end)
 
     def _starts(self) -> dict[Row, Start]:
         """The start of each row."""

@@ -26,7 +26,7 @@ from raido.targets.emit.order import operands
 from raido.targets.llvm.text import memory_dtype
 
 _ALLOWED = (Block, Let, Alloc, Store, VectorStore, For, If, While, Check, Prefetch)
-Place = tuple[Any, ...]
+Indices = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Row:
     streamed."""
 
     buffer: Buffer
-    indices: Place
+    indices: Indices
     lanes: int
     above: int
 
@@ -64,9 +64,9 @@ def find_stream(loop: For) -> Stream | None:
         return None
     stores: dict[VectorStore, int] = {}
     for gangs in survey.gangs.values():
-        first = min(place for _, place in gangs)
-        for store, place in gangs:
-            stores.setdefault(store, place - first)
+        first = min(offset for _, offset in gangs)
+        for store, offset in gangs:
+            stores.setdefault(store, offset - first)
     return Stream(
         tuple(survey.rows.values()), stores, bool(survey.written & survey.read), _rows_of_stores(loop, survey)
     )
@@ -78,7 +78,7 @@ def _rows_of_stores(loop: For, survey: _Survey) -> dict[VectorStore, Row]:
     for key, gangs in survey.gangs.items():
         row = survey.rows[key]
         begun = gangs[0][1]
-        if [place - begun for _, place in gangs] != list(range(0, loop.step, row.lanes)):
+        if [offset - begun for _, offset in gangs] != list(range(0, loop.step, row.lanes)):
             return {}
         found |= {store: row for store, _ in gangs}
     apart = len({(row.buffer, *row.indices[:-1]) for row in survey.rows.values()}) == len(survey.rows)
@@ -153,11 +153,11 @@ class _Survey:
         starts = [first]
         starts += [{**first, loop.var: add(first[loop.var], loop.step)} for loop in self.inner]
         for start in starts:
-            place = tuple(canonical(substitute(substitute(i, self.lets), start)) for i in s.indices)
-            constant, terms = linear(place[-1])
+            indices = tuple(canonical(substitute(substitute(i, self.lets), start)) for i in s.indices)
+            constant, terms = linear(indices[-1])
             lanes = lanes_of(s.value)
-            key = (s.buffer, place[:-1], constant % lanes, frozenset(terms.items()))
-            self.rows.setdefault(key, Row(s.buffer, place, lanes, s.stream or 0))
+            key = (s.buffer, indices[:-1], constant % lanes, frozenset(terms.items()))
+            self.rows.setdefault(key, Row(s.buffer, indices, lanes, s.stream or 0))
             self.gangs.setdefault(key, []).append((s, constant))
 
 

@@ -35,7 +35,7 @@ from raido.schedule.nest.values import (
     strides_of,
 )
 from raido.targets import tvm_corner as T
-from raido.targets.emit.deinterleave import Place
+from raido.targets.emit.deinterleave import Window
 from raido.targets.emit.extremes import Networks
 from raido.targets.emit.joins import emit_row, halves_of, row_of
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
@@ -56,7 +56,7 @@ class Values:
         self.unit = unit
         self.binds = binds
         self.memo: dict[Any, Term] = {}
-        self.windows: dict[VectorRead, Place] = {}
+        self.windows: dict[VectorRead, Window] = {}
         self._depth: dict[Any, int] = {}
         self.weight: dict[Any, int] = {}  # of what was prepared: operations that TIR's analysis sees
         self.by_products: frozenset[Op] = frozenset()  # the square roots to be made without the divider
@@ -127,8 +127,8 @@ class Values:
             helper = self.unit.helpers.values.shift(e.dtype, lanes, e.distance, e.fill.bits)
             return self.unit.call(helper, e.dtype, lanes, self.tir(e.value))
         if isinstance(e, LaneShuffle):
-            helper = self.unit.helpers.values.shuffle(e.dtype, e.places)
-            return self.unit.call(helper, e.dtype, len(e.places), self.tir(e.first), self.tir(e.second))
+            helper = self.unit.helpers.values.shuffle(e.dtype, e.order)
+            return self.unit.call(helper, e.dtype, len(e.order), self.tir(e.first), self.tir(e.second))
         if isinstance(e, LaneFold):
             return emit_lane_fold(self, e.name, e.dtype, lanes_of(e.value), self.tir(e.value))
         if isinstance(e, Read):

@@ -16,7 +16,7 @@ from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.unit import Form, Storage, Unit, atomic, load, operation
-from raido.targets.kernels.values import Values, decode, encode, from_word, place_in_word
+from raido.targets.kernels.values import Values, decode, encode, from_word, offset_in_word
 
 _NATIVE = {
     "add": "add",
@@ -58,7 +58,7 @@ def emit_atomic(unit: Unit, values: Values, s: AtomicUpdate) -> None:
         return tir(values.scalar(s.combine), s.combine.dtype)
 
     if held.form == "words":
-        word, shift = place_in_word(held.dtype, offset)
+        word, shift = offset_in_word(held.dtype, offset)
         shift = unit.bind("shift", u32, shift)
         _replace(unit, held, word, lambda seen: _with_part(unit, held, seen, shift, combined))
     else:
@@ -68,7 +68,7 @@ def emit_atomic(unit: Unit, values: Values, s: AtomicUpdate) -> None:
 
 def store_in_word(unit: Unit, held: Storage, offset: Term, value: Any) -> None:
     """Emits a store of a narrow element by compare-exchange of its word, so that concurrent stores to the rest of the word are kept."""
-    word, shift = place_in_word(held.dtype, offset)
+    word, shift = offset_in_word(held.dtype, offset)
     shift, value = unit.bind("shift", u32, shift), unit.bind("stored", held.dtype, value)
     _replace(unit, held, word, lambda seen: _with_part(unit, held, seen, shift, lambda old: value))
 

@@ -19,16 +19,16 @@ from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed, record_fa
 from raido.targets.kernels.statements import Statements
 from raido.targets.kernels.unit import UNKNOWN_EXTENT, Storage, Unit, atomic, load, operation
 
-STEPS = MOST
+MOST_ITERATIONS = MOST
 """The step limit of a data-dependent loop in one thread: a loop with more iterations counts as endless."""
 
 
 def emit_kernel(
-    kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgroup: int = 1, count_down: bool = False
+    kernel: Kernel, limit: int = MOST_ITERATIONS, iterations: int = 0, subgroup: int = 1, count_down: bool = False
 ) -> Any:
-    """The TIR function of a kernel, under its name. `steps` bounds each data-dependent loop; `iterations` is the number, over all loops of
+    """The TIR function of a kernel, under its name. `limit` bounds each data-dependent loop; `iterations` is the number, over all loops of
     a thread, after which the device ends them silently (0: never, or the kernel makes fewer). Reaching it is a fault, which is detected
-    unless `steps` is less (`long_loops.steps_below`). On such devices, loops continue in lanes of a subgroup that belong to no thread and
+    unless `limit` is less (`long_loops.iterations_below`). On such devices, loops continue in lanes of a subgroup that belong to no thread and
     read zeros: blocks are padded with idle threads to a multiple of `subgroup`. count_down: whether a countdown of iterations replaces the
     tests of loops' own counters."""
     unit, counted = Unit(), counted_loops(kernel.body) if count_down else {}
@@ -48,7 +48,7 @@ def emit_kernel(
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
         unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
-    body = _body(kernel, unit, Statements(unit, forms, steps, kernel.threads, kernel.extent, counted), iterations)
+    body = _body(kernel, unit, Statements(unit, forms, limit, kernel.threads, kernel.extent, counted), iterations)
     width, *others = kernel.extent
     if iterations and width % subgroup and others == [1, 1] and not _has_barriers(kernel):
         here = T.LT(unit.variables[kernel.threads[0]], T.IntImm("int64", width))
@@ -68,7 +68,7 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -
     test = _test(kernel, unit)
     before, unit.out = unit.out, []
     statements.block(kernel.body.statements)
-    if unit.fault is not None and iterations and statements.steps >= iterations:
+    if unit.fault is not None and iterations and statements.limit >= iterations:
         whiles = [s.site for s in statements_within(kernel.body) if isinstance(s, While) and s.site >= 0]
         _see_loops_end(unit, unit.variables[kernel.blocks[0]], iterations, (*whiles, kernel.site)[0])
     body = T.sequence(unit.out)
@@ -118,11 +118,11 @@ def _with_axes(kernel: Kernel, unit: Unit, body: Any, threads: Sequence[int]) ->
         *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, threads, strict=True)),
         *((f"blockIdx.{name}", v, 1) for name, v in zip("xyz", kernel.blocks, strict=True)),
     ]
-    places = []
+    bound = []
     for tag, variable, extent in axes:
-        place = T.variable(unit.fresh_name(tag), "int32")
-        places.append((tag, place, extent))
-        body = T.sequence([T.Bind(unit.variables[variable], T.Cast("int64", place)), body])
-    for tag, place, extent in places:
-        body = T.bind_axis(tag, place, extent, body)
+        index = T.variable(unit.fresh_name(tag), "int32")
+        bound.append((tag, index, extent))
+        body = T.sequence([T.Bind(unit.variables[variable], T.Cast("int64", index)), body])
+    for tag, index, extent in bound:
+        body = T.bind_axis(tag, index, extent, body)
     return body

@@ -35,7 +35,7 @@ def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> froze
     return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, assumptions))
 
 
-def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[str, int]:
+def iterations_below(program: DeviceProgram, iterations: int, largest: int) -> dict[str, int]:
     """For each kernel with one data-dependent loop, outside all others, whose other loops are short by sizes and literals: the limit of
     that loop's iterations with which all loops of a thread together stay below the device's limit."""
     assumptions, found = _sizes(program, largest), dict[str, int]()

@@ -26,7 +26,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
-from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
+from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, DEPTH, ROWS
 from raido.schedule.nest.nodes import For, Let
 from raido.schedule.nest.passes.matrix_loops import Product, products_of
 from raido.schedule.nest.values import Buffer, Read, strides_of
@@ -45,12 +45,12 @@ ROW = 16
 @dataclass(frozen=True, slots=True)
 class Factor:
     """A factor of a subgroup's products. Index `lines` (a row of the left factor, a column of the right one) counts from the subgroup's
-    first; `steps` is the dimension of the index along which products are summed."""
+    first; `depth_dimension` is the dimension of the index along which products are summed."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     lines: int
-    steps: int
+    depth_dimension: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def emit_matrix(statements: Statements, s: For) -> bool:
     if tiles is None:
         return False
     writer = _Writer(statements, s, tiles, (threads[0], threads[1]))
-    if trips is None or trips % STEPS:
+    if trips is None or trips % DEPTH:
         writer.write_rest()
     else:
         writer.write(trips)
@@ -111,24 +111,24 @@ def tiles_of(s: For, lanes: tuple[Var, Var], meanings: Mapping[Node, Expr]) -> T
 
 
 def _factor(
-    buffer: Buffer, places: Sequence[tuple[Expr, ...]], step: Var, lane: Var, by: int
+    buffer: Buffer, accesses: Sequence[tuple[Expr, ...]], step: Var, lane: Var, by: int
 ) -> tuple[Factor | None, dict[int, tuple[Expr, ...]]]:
     """A factor whose lines a thread reaches at its index times `by`, and each of the thread's accesses by its line offset from the first."""
     found: dict[int, tuple[Expr, ...]] = {}
-    terms = [ix.linear(i)[1] for i in places[0]]
+    terms = [ix.linear(i)[1] for i in accesses[0]]
     lines = [d for d, each in enumerate(terms) if each.get(lane) == by]
-    steps = [d for d, each in enumerate(terms) if each.get(step) == 1]
-    if len(lines) != 1 or len(steps) != 1 or lines == steps:
+    depths = [d for d, each in enumerate(terms) if each.get(step) == 1]
+    if len(lines) != 1 or len(depths) != 1 or lines == depths:
         return None, found
-    for place in places:
-        gaps = [ix.constant_value(ix.canonical(ix.sub(a, b))) for a, b in zip(place, places[0], strict=True)]
+    for indices in accesses:
+        gaps = [ix.constant_value(ix.canonical(ix.sub(a, b))) for a, b in zip(indices, accesses[0], strict=True)]
         offset = gaps[lines[0]]
         if offset is None or any(gap != 0 for d, gap in enumerate(gaps) if d != lines[0]):
             return None, found
-        found[offset] = place
+        found[offset] = indices
     first = min(found)
-    found = {offset - first: place for offset, place in found.items()}
-    return Factor(buffer, found[0], lines[0], steps[0]), found
+    found = {offset - first: indices for offset, indices in found.items()}
+    return Factor(buffer, found[0], lines[0], depths[0]), found
 
 
 def _meaning(e: Any, meanings: Mapping[Node, Expr]) -> Expr:
@@ -147,7 +147,7 @@ class _Writer:
         rows, columns = len(tiles.sums) // 2, len(tiles.sums[0]) // 2
         self.left = self._words("left", 4 * rows)
         self.right = self._words("right", 2 * columns)
-        self.steps: Var | None = None  # that there are, where these are fewer than an instruction takes
+        self.depth: Var | None = None  # that there are, where these are fewer than an instruction takes
         self.masks: list[Any] = []  # of a word of the first and one of the second half of an instruction's steps
 
     def _words(self, name: str, count: int) -> Any:
@@ -168,23 +168,23 @@ class _Writer:
                     self._multiply(i, j)
 
     def write_rest(self) -> None:
-        """Emits the instructions for a loop of fewer than `STEPS` iterations, if it has any."""
+        """Emits the instructions for a loop of fewer than `DEPTH` iterations, if it has any."""
         unit, statements = self.unit, self.statements
-        self.steps = fresh("steps", i64)
-        statements.block([Let(self.steps, ix.sub(self.s.high, self.s.low))])
+        self.depth = fresh("steps", i64)
+        statements.block([Let(self.depth, ix.sub(self.s.high, self.s.low))])
         outer = unit.block()
-        self.write(STEPS)
+        self.write(DEPTH)
         body = unit.end_block(outer)
-        some = statements.values.scalar(Op("lt", bool_, (ix.as_index(0), self.steps)))
+        some = statements.values.scalar(Op("lt", bool_, (ix.as_index(0), self.depth)))
         unit.out.append(T.IfThenElse(condition(some), body, None))
 
     def _name_masks(self, step: int) -> None:
         """Binds the bit masks of a thread's words in an instruction that begins at a step."""
         self.masks = []
-        if self.steps is None:
+        if self.depth is None:
             return
         for half in range(2):
-            left = ix.sub(ix.sub(self.steps, step + half * self.half), ix.mul(self.x, self.word))
+            left = ix.sub(ix.sub(self.depth, step + half * self.half), ix.mul(self.x, self.word))
             mask: Expr = const(u32, 0)
             for element in range(self.word):
                 bits = (1 << 32 // self.word * (element + 1)) - 1
@@ -192,17 +192,17 @@ class _Writer:
                 mask = Op("select", u32, (there, const(u32, bits), mask))
             self.masks.append(self.unit.bind("mask", u32, tir(self.statements.values.scalar(mask), u32)))
 
-    def _masked(self, words: Any, place: int, half: int) -> None:
+    def _masked(self, words: Any, word: int, half: int) -> None:
         """Masks a word to the elements of existing steps."""
         if self.masks:
-            self.unit.put(words, operation("bit_and", u32, load(words, place), self.masks[half]), place)
+            self.unit.put(words, operation("bit_and", u32, load(words, word), self.masks[half]), word)
 
     def _inside(self, step: int, further: Expr, together: int) -> Expr:
         """Step `further` (relative to `step`) clamped to an existing one, for a load of `together` steps; clamped loads are masked later."""
-        if self.steps is None:
+        if self.depth is None:
             return further
-        place = ix.minimum(ix.add(further, step), ix.sub(self.steps, 1))
-        return ix.sub(ix.mul(ix.floordiv(place, together), together), step)
+        step_number = ix.minimum(ix.add(further, step), ix.sub(self.depth, 1))
+        return ix.sub(ix.mul(ix.floordiv(step_number, together), together), step)
 
     def _multiply(self, i: int, j: int) -> None:
         sums = []
@@ -220,17 +220,17 @@ class _Writer:
     def _load_left(self, i: int, step: int) -> None:
         """Loads the words of 16 rows: of rows 0 to 7 and 8 to 15 for the first half of the steps, then for the second."""
         factor, half = self.tiles.left, ix.mul(ix.floordiv(self.y, 4), self.half)
-        place = self._place(factor, ROWS * i, step)
-        if _contiguous(factor.buffer, factor.steps):
+        element = self._element(factor, ROWS * i, step)
+        if _contiguous(factor.buffer, factor.depth_dimension):
             row = ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)
-            at = place({self.y: row}, self._inside(step, half, self.half))
+            at = element({self.y: row}, self._inside(step, half, self.half))
             transposed = False
         else:
             line = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALONG_Y)
             further = ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), half)
-            at = place({self.y: line}, self._inside(step, further, 1))
+            at = element({self.y: line}, self._inside(step, further, 1))
             transposed = True
-        if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
+        if self._is_aligned(factor, at, factor.lines if transposed else factor.depth_dimension):
             self._load(self.left, 4 * i, 4, transposed, factor, at)
             for k in range(4):
                 self._masked(self.left, 4 * i + k, k // 2)
@@ -241,31 +241,34 @@ class _Writer:
                 self.left,
                 4 * i + k,
                 factor,
-                [self._place(factor, ROWS * i + k % 2 * ALONG_Y, step)({}, ix.add(first, e)) for e in range(self.word)],
+                [
+                    self._element(factor, ROWS * i + k % 2 * ALONG_Y, step)({}, ix.add(first, e))
+                    for e in range(self.word)
+                ],
                 ix.add(first, step),
             )
 
     def _load_right(self, j: int, tiles: int, step: int) -> None:
         """Loads the words of one or two tiles of 8 columns: each for the first half of the steps, then for the second."""
         factor, further = self.tiles.right, ix.mul(ix.floordiv(self.y, 4), COLUMNS if tiles == 2 else 0)
-        place = self._place(factor, COLUMNS * j, step)
-        transposed = not _contiguous(factor.buffer, factor.steps)
+        element = self._element(factor, COLUMNS * j, step)
+        transposed = not _contiguous(factor.buffer, factor.depth_dimension)
         none = ix.as_index(0)
         if transposed:
             row = ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)
-            at = place({self.x: none}, self._inside(step, row, 1), further)
+            at = element({self.x: none}, self._inside(step, row, 1), further)
         else:
             line = ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), further)
             half = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), self.half)
-            at = place({self.x: none}, self._inside(step, half, self.half), line)
-        if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
+            at = element({self.x: none}, self._inside(step, half, self.half), line)
+        if self._is_aligned(factor, at, factor.lines if transposed else factor.depth_dimension):
             self._load(self.right, 2 * j, 2 * tiles, transposed, factor, at)
             for k in range(2 * tiles):
                 self._masked(self.right, 2 * j + k, k % 2)
             return
         for k in range(2 * tiles):
             first = ix.add(ix.mul(self.x, self.word), k % 2 * self.half)
-            line = self._place(factor, COLUMNS * (j + k // 2), step)
+            line = self._element(factor, COLUMNS * (j + k // 2), step)
             self._pack(
                 self.right,
                 2 * j + k,
@@ -274,7 +277,7 @@ class _Writer:
                 ix.add(first, step),
             )
 
-    def _place(self, factor: Factor, line: int, step: int) -> Any:
+    def _element(self, factor: Factor, line: int, step: int) -> Any:
         """A function that returns an element's indices: with substitutes for the thread's index, at a step and a line offset."""
 
         def indices(lanes: Mapping[Node, Expr], further_step: Expr, further_line: Expr | int = 0) -> tuple[Expr, ...]:
@@ -282,7 +285,7 @@ class _Writer:
             for d, i in enumerate(factor.indices):
                 if d == factor.lines:
                     i = ix.add(ix.add(substitute(i, dict(lanes)), line), further_line)
-                elif d == factor.steps:
+                elif d == factor.depth_dimension:
                     i = substitute(i, {self.s.var: ix.add(ix.add(self.low, step), further_step)})
                 found.append(ix.canonical(i))
             return tuple(found)
@@ -293,9 +296,9 @@ class _Writer:
         """Whether the 16 bytes of adjacent elements at `at` are in shared memory, at a multiple of 16 bytes."""
         if factor.buffer.scope != "shared" or self.statements.forms.get(factor.buffer, "plain") != "plain":
             return False
-        if self.word == 1 and contiguous != factor.steps:
+        if self.word == 1 and contiguous != factor.depth_dimension:
             return False
-        if self.steps is not None and (ix.constant_value(factor.buffer.shape[factor.steps]) or 1) % self.half:
+        if self.depth is not None and (ix.constant_value(factor.buffer.shape[factor.depth_dimension]) or 1) % self.half:
             return False  # the last of what is loaded together may lie behind the factor
         for d, stride in enumerate(strides_of(factor.buffer)):
             by = ix.constant_value(stride)
@@ -313,19 +316,19 @@ class _Writer:
         address = T.address_of(load(held.buffer, offset))
         self.unit.out.append(T.Evaluate(operation("matrix_load", i32, *flags, address, *into)))
 
-    def _pack(self, words: Any, place: int, factor: Factor, pair: Sequence[tuple[Expr, ...]], first: Expr) -> None:
+    def _pack(self, words: Any, word: int, factor: Factor, pair: Sequence[tuple[Expr, ...]], first: Expr) -> None:
         """Packs two elements into a word, the earlier step in its lower half; a 32-bit element is a word itself."""
         values, dtype, reads = self.statements.values, factor.buffer.dtype, list[Read]()
         for element, at in enumerate(pair):
-            there = None if self.steps is None else Op("lt", bool_, (ix.add(first, element), self.steps))
+            there = None if self.depth is None else Op("lt", bool_, (ix.add(first, element), self.depth))
             reads.append(Read(factor.buffer, at, there))
         if len(reads) == 1:
             (element,) = values.prepare(*reads)
-            self.unit.put(words, operation("bitcast", u32, tir(element, dtype)), place)
+            self.unit.put(words, operation("bitcast", u32, tir(element, dtype)), word)
             return
         low, high = values.prepare(*reads)
         upper = operation("shift_left", u32, to_word(dtype, high), T.IntImm("uint32", 16))
-        self.unit.put(words, operation("bit_or", u32, to_word(dtype, low), upper), place)
+        self.unit.put(words, operation("bit_or", u32, to_word(dtype, low), upper), word)
 
 
 def _contiguous(buffer: Buffer, dimension: int) -> bool:

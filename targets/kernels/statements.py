@@ -53,7 +53,7 @@ _UNROLL_LIMIT = 256
 
 
 class Statements:
-    """Emits statements into a unit. `forms`: storage forms of buffers that are not "plain"; `steps`: limit of iterations of a
+    """Emits statements into a unit. `forms`: storage forms of buffers that are not "plain"; `limit`: limit of iterations of a
     data-dependent loop, except loops with their own counters (`counted`); `threads`: the variables of a thread's index in its block;
     `extent`: the number of threads along each axis."""
 
@@ -61,12 +61,12 @@ class Statements:
         self,
         unit: Unit,
         forms: dict[Buffer, Form],
-        steps: int,
+        limit: int,
         threads: tuple[Var, Var, Var] | None = None,
         extent: tuple[int, int, int] = (1, 1, 1),
         counted: Mapping[While, Counted] | None = None,
     ) -> None:
-        self.unit, self.forms, self.steps, self.counted = unit, forms, steps, counted or {}
+        self.unit, self.forms, self.limit, self.counted = unit, forms, limit, counted or {}
         self.threads, self.extent = threads, extent
         self.meanings: dict[Node, Expr] = {}  # of named indices, in terms of places, sizes and loops
         self.values = Values(unit, self.meanings)
@@ -158,13 +158,13 @@ class Statements:
         if s.asynchronous:
             self._copy(target, to, source, at, read.lanes)
             return
-        places = lambda first: [T.Ramp(tir(first), T.IntImm("int64", 1), read.lanes)]
-        self.unit.out.append(T.BufferStore(target.buffer, T.BufferLoad(source.buffer, places(at)), places(to)))
+        ramp = lambda first: [T.Ramp(tir(first), T.IntImm("int64", 1), read.lanes)]
+        self.unit.out.append(T.BufferStore(target.buffer, T.BufferLoad(source.buffer, ramp(at)), ramp(to)))
 
     def _copy(self, target: Storage, to: Term, source: Storage, at: Term, count: int) -> None:
         """Emits an asynchronous copy of consecutive elements."""
-        places = (T.address_of(load(held.buffer, offset)) for held, offset in ((target, to), (source, at)))
-        self.unit.out.append(T.Evaluate(operation("copy", i32, *places, T.IntImm("int32", count))))
+        addresses = (T.address_of(load(held.buffer, offset)) for held, offset in ((target, to), (source, at)))
+        self.unit.out.append(T.Evaluate(operation("copy", i32, *addresses, T.IntImm("int32", count))))
 
     def _commit(self, s: CommitCopies) -> None:
         self.unit.out.append(T.Evaluate(operation("copy_commit", i32)))
@@ -213,14 +213,14 @@ class Statements:
         self.unit.variables[s.var] = self.unit.bind(s.var.name, i64, drawn)
 
     def _publish(self, s: Publish) -> None:
-        value, *_ = self.values.prepare(s.value, s.place)
-        held, offset = self.values.element(s.state, (s.place,))
+        value, *_ = self.values.prepare(s.value, s.index)
+        held, offset = self.values.element(s.state, (s.index,))
         address = T.address_of(load(held.buffer, offset))
         self.unit.out.append(T.Evaluate(operation(_alone("publish", s.alone), i64, address, tir(value))))
 
     def _await(self, s: Await) -> None:
-        self.values.prepare(s.place)
-        held, offset = self.values.element(s.state, (s.place,))
+        self.values.prepare(s.index)
+        held, offset = self.values.element(s.state, (s.index,))
         found = operation(_alone("await", s.alone), i64, T.address_of(load(held.buffer, offset)))
         self.unit.variables[s.var] = self.unit.bind(s.var.name, i64, found)
 
@@ -273,7 +273,7 @@ class Statements:
         unit, counted = self.unit, self.counted.get(s)
         stopped = (s.site >= 0 or unit.fault is not None) and counted is None
         number = lambda value: T.IntImm("int32", value)
-        left = unit.cell("left", i32, number(counted.most if counted else self.steps if stopped else 1))
+        left = unit.cell("left", i32, number(counted.most if counted else self.limit if stopped else 1))
         outer = unit.block()
         self.block(s.setup.statements)
         holds = conjunction(counted.tests) if counted else s.condition
@@ -287,7 +287,7 @@ class Statements:
         unit.repeat(T.GT(load(left), number(0)), outer)
         if stopped:
             outer = unit.block()
-            record_fault(unit, "steps", s.site, [T.IntImm("int64", self.steps)])
+            record_fault(unit, "steps", s.site, [T.IntImm("int64", self.limit)])
             unit.when(T.EQ(load(left), number(0)), outer)
 
     def _check(self, s: Check) -> None:

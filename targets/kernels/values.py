@@ -68,9 +68,9 @@ class Values:
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Storage, Term]:
         """The storage of an element and its offset there; the indices have been prepared."""
         held = self.unit.held(buffer)
-        return held, self.offset(buffer, [self._place(i) if held.own else self.memo[i] for i in indices])
+        return held, self.offset(buffer, [self._index(i) if held.own else self.memo[i] for i in indices])
 
-    def _place(self, index: Any) -> Term:
+    def _index(self, index: Any) -> Term:
         """An index in a thread-private array, as a constant if its definition is one, since registers have no addresses."""
         term = self.memo[index]
         if isinstance(term, int):
@@ -102,11 +102,11 @@ def read(held: Storage, offset: Term) -> Any:
         return load(held.buffer, offset)
     if held.form == "bits":
         return decode(held.dtype, load(held.buffer, offset))
-    word, shift = place_in_word(held.dtype, offset)
+    word, shift = offset_in_word(held.dtype, offset)
     return from_word(held.dtype, load(held.buffer, word), shift)
 
 
-def place_in_word(dtype: DType, offset: Term) -> tuple[Any, Any]:
+def offset_in_word(dtype: DType, offset: Term) -> tuple[Any, Any]:
     """Index of the 32-bit word that contains a narrow element, and its bit position there."""
     each = 4 // dtype.itemsize
     at = tir(offset)

@@ -25,7 +25,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i32
 from raido.algo.graph.expr import Expr, Var, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
-from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, STEPS
+from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, DEPTH
 from raido.schedule.checks.warpgroups import SUBGROUPS
 from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.nodes import For
@@ -44,12 +44,12 @@ Indices = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor of a warpgroup's products: `indices` of its first element as a function of the step. `along_steps` and `along_lines` are
+    """A factor of a warpgroup's products: `indices` of its first element as a function of the step. `along_depth` and `along_lines` are
     distances between blocks in elements; `transposed`: transposed, so that adjacent elements lie along the lines."""
 
     buffer: Buffer
     indices: Callable[[int], Indices]
-    along_steps: int
+    along_depth: int
     along_lines: int
     transposed: bool
 
@@ -59,7 +59,7 @@ def emit_warpgroup(statements: Statements, s: For) -> bool:
     trips = ix.constant_value(ix.canonical(ix.sub(s.high, s.low)))
     if statements.threads is None or statements.extent[:2] != (ALONG_X, ALONG_Y) or statements.extent[2] % SUBGROUPS:
         return False
-    if s.step != 1 or not trips or trips % STEPS:
+    if s.step != 1 or not trips or trips % DEPTH:
         return False
     tile = _Tile(statements, s, trips)
     left, right = tile.left_factor(), tile.right_factor()
@@ -88,7 +88,7 @@ def _address(statements: Statements, factor: Factor, step: int) -> list[Any]:
     values.prepare(*at)
     held, offset = values.element(factor.buffer, at)
     size = factor.buffer.dtype.itemsize
-    apart = (T.IntImm("int32", by * size) for by in (factor.along_steps, factor.along_lines))
+    apart = (T.IntImm("int32", by * size) for by in (factor.along_depth, factor.along_lines))
     return [T.address_of(load(held.buffer, offset)), *apart]
 
 
@@ -120,8 +120,8 @@ class _Tile:
             buffers.add((reads[0].buffer, reads[1].buffer))
         if len(buffers) == 1:
             ((self.left, self.right),) = buffers
-            self.rows = self._by_place(self.left, [first for first, _ in self.sums])
-            self.columns = self._by_place(self.right, [second for _, second in self.sums])
+            self.rows = self._by_index(self.left, [first for first, _ in self.sums])
+            self.columns = self._by_index(self.right, [second for _, second in self.sums])
 
     def in_order(self) -> list[Product]:
         """Products in the order of their sums' registers: of each 8 columns two of the upper row, two of the lower one."""
@@ -138,7 +138,7 @@ class _Tile:
         if len(self.rows) != 2 or len(self.sums) != len(self.rows) * len(self.columns):
             return None
         lines = {
-            16 * w + 8 * i + y: self._place(self.left, row, 0, {"y": y, "w": w})
+            16 * w + 8 * i + y: self._element(self.left, row, 0, {"y": y, "w": w})
             for i, row in enumerate(self.rows)
             for w in range(SUBGROUPS)
             for y in range(ALONG_Y)
@@ -150,7 +150,7 @@ class _Tile:
         if not self.columns or len(self.columns) % 2:
             return None
         lines = {
-            COLUMNS * (k // 2) + 2 * x + k % 2: self._place(self.right, column, 0, {"x": x})
+            COLUMNS * (k // 2) + 2 * x + k % 2: self._element(self.right, column, 0, {"x": x})
             for k, column in enumerate(self.columns)
             for x in range(ALONG_X)
         }
@@ -163,16 +163,16 @@ class _Tile:
             return None
         if any(other in free_variables(i) for i in first for other in others):
             return None
-        steps = [self._place(buffer, first, k, {}) for k in range(self.trips)]
+        elements = [self._element(buffer, first, k, {}) for k in range(self.trips)]
         line, block = (_gap(lines, k, 0) for k in (1, LINES))
-        step, along = _gap(steps, 1, 0), _gap(steps, together, 0)
+        distance, along = _gap(elements, 1, 0), _gap(elements, together, 0)
         transposed = line == 1
         wanted = (1, together) if transposed else (together, 1)
         if (
             line is None
-            or step is None
+            or distance is None
             or along is None
-            or (line, step) != wanted
+            or (line, distance) != wanted
             or (transposed and together != LINES)
         ):
             return None
@@ -181,23 +181,23 @@ class _Tile:
             return None
         for begin in range(0, self.trips, 2 * together):
             for k in range(2 * together):
-                if _gap(steps, begin + k, begin) != k // together * along + k % together * step:
+                if _gap(elements, begin + k, begin) != k // together * along + k % together * distance:
                     return None
-            constant, terms = ix.linear(steps[begin])
+            constant, terms = ix.linear(elements[begin])
             if any(n % together for n in (constant, block, along, *terms.values())):
                 return None  # an address that is no multiple of 16 bytes
         own = {self.group: ix.mul(ix.floordiv(self.z, SUBGROUPS), SUBGROUPS)}
         indices = lambda k: tuple(ix.canonical(substitute(self._at(i, k, {}), own)) for i in first)
         return Factor(buffer, indices, along, block, transposed)
 
-    def _by_place(self, buffer: Buffer, found: Sequence[Indices]) -> list[Indices]:
+    def _by_index(self, buffer: Buffer, found: Sequence[Indices]) -> list[Indices]:
         """Distinct indices ordered by the offsets of their elements, for one thread; empty where the order is unknown."""
-        places = {each: self._place(buffer, each, 0, {}) for each in found}
-        first = next(iter(places.values()))
-        gaps = {each: ix.constant_value(ix.canonical(ix.sub(place, first))) for each, place in places.items()}
-        return [] if None in gaps.values() else sorted(places, key=lambda each: gaps[each] or 0)
+        indices = {each: self._element(buffer, each, 0, {}) for each in found}
+        first = next(iter(indices.values()))
+        gaps = {each: ix.constant_value(ix.canonical(ix.sub(index, first))) for each, index in indices.items()}
+        return [] if None in gaps.values() else sorted(indices, key=lambda each: gaps[each] or 0)
 
-    def _place(self, buffer: Buffer, indices: Indices, step: int, lanes: dict[str, int]) -> Expr:
+    def _element(self, buffer: Buffer, indices: Indices, step: int, lanes: dict[str, int]) -> Expr:
         """The offset of an element in its buffer, at a step, for a thread of the warpgroup; `lanes` has its indices x and y, and its
         subgroup `w`."""
         total: Any = ix.as_index(0)
@@ -206,20 +206,20 @@ class _Tile:
         return ix.canonical(total)
 
     def _at(self, i: Expr, step: int, lanes: dict[str, int]) -> Expr:
-        place = {
+        substitution = {
             self.var: ix.add(self.low, step),
             self.x: ix.as_index(lanes.get("x", 0)),
             self.y: ix.as_index(lanes.get("y", 0)),
             self.z: ix.add(self.group, lanes.get("w", 0)),
         }
-        return ix.canonical(substitute(i, place))
+        return ix.canonical(substitute(i, substitution))
 
     def _meaning(self, e: Any) -> Expr:
         return ix.canonical(substitute(e, dict(self.statements.meanings)))
 
 
-def _gap(places: Any, to: int, start: int) -> int | None:
+def _gap(indices: Any, to: int, start: int) -> int | None:
     """The distance in elements between two offsets, if constant."""
-    if isinstance(places, dict) and to not in places:
+    if isinstance(indices, dict) and to not in indices:
         return None
-    return ix.constant_value(ix.canonical(ix.sub(places[to], places[start])))
+    return ix.constant_value(ix.canonical(ix.sub(indices[to], indices[start])))

@@ -48,8 +48,8 @@ def _table(b: TextBuilder, lanes: int, parts: int, nothing: int) -> str:
 
 
 def _row(b: TextBuilder, table: str, mask: Value, width: int) -> Value:
-    place = b.binary("mul", _number(b, mask), Value(i64, 1, str(width)))
-    return b.result(u8, width, f"load {llvm_type(u8, width)}, ptr {address_of(b, table, place, u8)}, align 8")
+    row = b.binary("mul", _number(b, mask), Value(i64, 1, str(width)))
+    return b.result(u8, width, f"load {llvm_type(u8, width)}, ptr {address_of(b, table, row, u8)}, align 8")
 
 
 def _by_bytes(b: TextBuilder, value: Value, mask: Value) -> Value:
@@ -68,10 +68,10 @@ def _by_words(b: TextBuilder, value: Value, mask: Value) -> Value:
     moved = b.call("llvm.x86.avx2.permd", word, 8, whole, moves)
     found = b.result(value.dtype, value.lanes, f"bitcast {moved.typed} to {value.type}")
     count = b.call("llvm.ctpop.i64", i64, 1, _number(b, mask))
-    place = signed(value.dtype.bits)
-    lanes = ", ".join(f"{llvm_type(place)} {lane}" for lane in range(value.lanes))
-    left = b.spread(b.convert("trunc", count, place), value.lanes)
-    return b.select(b.compare("sgt", left, Value(place, value.lanes, f"<{lanes}>")), found, b.constant(found, 0))
+    index_type = signed(value.dtype.bits)
+    lanes = ", ".join(f"{llvm_type(index_type)} {lane}" for lane in range(value.lanes))
+    left = b.spread(b.convert("trunc", count, index_type), value.lanes)
+    return b.select(b.compare("sgt", left, Value(index_type, value.lanes, f"<{lanes}>")), found, b.constant(found, 0))
 
 
 def _in_memory(b: TextBuilder, value: Value, mask: Value) -> Value:
@@ -79,10 +79,10 @@ def _in_memory(b: TextBuilder, value: Value, mask: Value) -> Value:
     kind, size = llvm_type(value.dtype), value.dtype.itemsize
     b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
     b.line(f"store {value.type} zeroinitializer, ptr %room, align {size * value.lanes}")
-    place = Value(i64, 1, "0")
+    offset = Value(i64, 1, "0")
     for lane in range(value.lanes):
         element = b.result(value.dtype, 1, f"extractelement {value.typed}, i64 {lane}")
-        b.line(f"store {element.typed}, ptr {address_of(b, '%room', place, value.dtype)}, align {size}")
+        b.line(f"store {element.typed}, ptr {address_of(b, '%room', offset, value.dtype)}, align {size}")
         on = b.result(bool_, 1, f"extractelement {mask.typed}, i64 {lane}")
-        place = b.binary("add", place, b.convert("zext", on, i64))
+        offset = b.binary("add", offset, b.convert("zext", on, i64))
     return b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {size * value.lanes}")

@@ -70,8 +70,8 @@ def load_strided(
     parts = []
     for start in starts:
         address = address_of(b, base, b.binary("add", offset, b.constant(offset, start)), memory)
-        places = [divmod(start + k, stride) for k in range(lanes)]
-        spread = mask and b.shuffle(mask, b.constant(mask, False), [lanes if rest else lane for lane, rest in places])
+        order = [divmod(start + k, stride) for k in range(lanes)]
+        spread = mask and b.shuffle(mask, b.constant(mask, False), [lanes if rest else lane for lane, rest in order])
         parts.append(masked_load(b, address, spread, memory, lanes))
     total, filled = parts[0], {k: k * stride for k in range(lanes) if k * stride < lanes}
     for start, part in zip(starts[1:], parts[1:], strict=True):
@@ -110,17 +110,17 @@ def load_from_window(
         stride, span, before = stride // 2, span // 2, before // 2
         starts = [lanes * part for part in range(stride)]
     total, filled = parts[0], {k for k in range(lanes) if k * stride + before < lanes}
-    places = [k * stride + before if k in filled else 0 for k in range(lanes)]
+    order = [k * stride + before if k in filled else 0 for k in range(lanes)]
     for start, part in zip(starts[1:], parts[1:], strict=True):
         fresh = {
             k: k * stride + before - start
             for k in range(lanes)
             if k not in filled and k * stride + before < start + lanes
         }
-        total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else places[k] for k in range(lanes)])
+        total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else order[k] for k in range(lanes)])
         filled |= fresh.keys()
-        places = list(range(lanes))
-    return b.shuffle(total, total, places) if len(parts) == 1 and places != list(range(lanes)) else total
+        order = list(range(lanes))
+    return b.shuffle(total, total, order) if len(parts) == 1 and order != list(range(lanes)) else total
 
 
 def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
@@ -137,9 +137,9 @@ def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
         total = values[0]
         for which in range(1, count):
             picked = []
-            for place in range(lanes):
-                lane, source = divmod(start + place, count)
-                there = lane if which == 1 else place  # the first shuffle brings vector 0 into its places too
+            for position in range(lanes):
+                lane, source = divmod(start + position, count)
+                there = lane if which == 1 else position  # the first shuffle brings vector 0 into its places too
                 picked.append(lane + lanes if source == which else there)
             total = b.shuffle(total, values[which], picked)
         parts.append(total)
@@ -148,8 +148,8 @@ def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
 
 def ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
     """Offsets of lanes that are `stride` apart."""
-    steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
-    return b.binary("add", b.spread(offset, lanes), Value(i64, lanes, f"<{steps}>"))
+    offsets = ", ".join(f"i64 {k * stride}" for k in range(lanes))
+    return b.binary("add", b.spread(offset, lanes), Value(i64, lanes, f"<{offsets}>"))
 
 
 def _addresses(b: TextBuilder, base: str, offsets: Value, memory: DType) -> tuple[str, str]:
@@ -270,10 +270,10 @@ def _scatter_in_turn(b: TextBuilder, base: str, offsets: Value, values: Value, m
 
 def _room(b: TextBuilder, value: Value) -> str:
     """Stack memory that holds `value`."""
-    place = b.name()
-    b.line(f"{place} = alloca {value.type}, align 64")
-    b.line(f"store {value.typed}, ptr {place}, align 64")
-    return place
+    room = b.name()
+    b.line(f"{room} = alloca {value.type}, align 64")
+    b.line(f"store {value.typed}, ptr {room}, align 64")
+    return room
 
 
 def _each_lane(

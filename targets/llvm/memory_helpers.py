@@ -157,8 +157,8 @@ class MemoryHelpers:
         shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
 
         def body(b: TextBuilder, base: str, start: Value, offsets: Value, mask: Value | None = None) -> str:
-            places = b.binary("add", offsets, b.spread(start, lanes))
-            return look_up(b, base, places, mask, memory, entries).text
+            indices = b.binary("add", offsets, b.spread(start, lanes))
+            return look_up(b, base, indices, mask, memory, entries).text
 
         symbol = f"rd.look_up{entries}{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
@@ -201,9 +201,11 @@ class MemoryHelpers:
         """(base, offset, value, place, first, end) -> 0: stores the lanes whose indices place, place + 1, … are outside first … end − 1."""
         memory = memory_dtype(dtype)
 
-        def body(b: TextBuilder, base: str, offset: Value, value: Value, place: Value, first: Value, end: Value) -> str:
-            count, zero, ones = (b.constant(place, v) for v in (lanes, 0, -1))
-            before, until = b.binary("sub", first, place), b.binary("sub", end, place)
+        def body(
+            b: TextBuilder, base: str, offset: Value, value: Value, element: Value, first: Value, end: Value
+        ) -> str:
+            count, zero, ones = (b.constant(element, v) for v in (lanes, 0, -1))
+            before, until = b.binary("sub", first, element), b.binary("sub", end, element)
             low = b.select(b.compare("sgt", before, zero), before, zero)
             high = b.select(b.compare("sgt", until, zero), until, zero)
             head = b.binary("xor", b.binary("shl", ones, low), ones)

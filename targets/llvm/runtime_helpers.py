@@ -142,11 +142,11 @@ class RuntimeHelpers:
 
         return self._texts.write("rd.ticket", "i64", ["ptr"], body)
 
-    def turn_of(self, place: int) -> str:
-        """(counter of tickets) -> address of the ordered section's turn, `place` i64 after the counter."""
+    def turn_of(self, offset: int) -> str:
+        """(counter of tickets) -> address of the ordered section's turn, `offset` i64 after the counter."""
 
         def body(b: TextBuilder, counter: str) -> str:
-            b.line(f"%turn = getelementptr i64, ptr {counter}, i64 {place}")
+            b.line(f"%turn = getelementptr i64, ptr {counter}, i64 {offset}")
             return "%turn"
 
         return self._texts.write("rd.turn_of", "ptr", ["ptr"], body)

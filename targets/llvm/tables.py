@@ -28,19 +28,19 @@ def is_small_table(entries: int, memory: DType, lanes: int, vector_bits: int) ->
 
 def look_up(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, entries: int) -> Value:
     """The elements at the offsets, which are inside the table in active lanes; the table is padded to whole registers."""
-    lanes, place = offsets.lanes, signed(memory.bits)
-    index = b.convert("trunc", offsets, place) if place is not i64 else offsets
-    kind, bits = llvm_type(place, lanes), lanes * place.bits
+    lanes, index_type = offsets.lanes, signed(memory.bits)
+    index = b.convert("trunc", offsets, index_type) if index_type is not i64 else offsets
+    kind, bits = llvm_type(index_type, lanes), lanes * index_type.bits
     parts = []
     for start in range(0, entries, lanes):
-        at = b.result(place, 1, f"getelementptr {llvm_type(place)}, ptr {base}, i64 {start}").text
-        parts.append(b.result(place, lanes, f"load {kind}, ptr {at}, align 64"))
+        at = b.result(index_type, 1, f"getelementptr {llvm_type(index_type)}, ptr {base}, i64 {start}").text
+        parts.append(b.result(index_type, lanes, f"load {kind}, ptr {at}, align 64"))
     width = lanes
     while len(parts) > 1:
         pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
-        if width == lanes and (bits, place.bits) in _PERMUTE_TWO:
-            name = _PERMUTE_TWO[bits, place.bits]
-            parts = [b.call(name, place, lanes, pair[0], index, pair[-1]) for pair in pairs]
+        if width == lanes and (bits, index_type.bits) in _PERMUTE_TWO:
+            name = _PERMUTE_TWO[bits, index_type.bits]
+            parts = [b.call(name, index_type, lanes, pair[0], index, pair[-1]) for pair in pairs]
         else:
             if width == lanes:
                 pairs = [[_permuted(b, part, index) for part in pair] for pair in pairs]
@@ -58,19 +58,19 @@ def shifted(b: TextBuilder, before: Value, value: Value, short: Value) -> Value:
 
     Without a byte permutation, bytes are permuted in pairs: a vector that begins at an odd byte is combined of two such vectors.
     """
-    lanes, place = value.lanes, signed(value.dtype.bits)
-    if place.bits == 8 and not b.can.byte_permutes:
+    lanes, index_type = value.lanes, signed(value.dtype.bits)
+    if index_type.bits == 8 and not b.can.byte_permutes:
         pair = [b.result(i16, 32, f"bitcast {each.typed} to <32 x i16>") for each in (before, value)]
         one, half = b.constant(short, 1), b.binary("lshr", short, b.constant(short, 1))
         low, high = (shifted(b, pair[0], pair[1], start) for start in (half, b.binary("add", half, one)))
         bits = b.binary("shl", b.binary("and", short, one), b.constant(short, 3))
         found = b.intrinsic("fshr", high, low, b.spread(b.convert("trunc", bits, i16), 32))
         return b.result(value.dtype, lanes, f"bitcast {found.typed} to {value.type}")
-    begin = b.spread(b.convert("trunc", short, place) if place is not i64 else short, lanes)
-    numbers = ", ".join(f"{llvm_type(place)} {lane}" for lane in range(lanes))
-    index = b.result(place, lanes, f"add {begin.typed}, <{numbers}>")
-    words = [b.convert("bitcast", each, place) for each in (before, value)]
-    found = b.call(_PERMUTE_TWO[512, place.bits], place, lanes, words[0], index, words[1])
+    begin = b.spread(b.convert("trunc", short, index_type) if index_type is not i64 else short, lanes)
+    numbers = ", ".join(f"{llvm_type(index_type)} {lane}" for lane in range(lanes))
+    index = b.result(index_type, lanes, f"add {begin.typed}, <{numbers}>")
+    words = [b.convert("bitcast", each, index_type) for each in (before, value)]
+    found = b.call(_PERMUTE_TWO[512, index_type.bits], index_type, lanes, words[0], index, words[1])
     return b.convert("bitcast", found, value.dtype)
 
 

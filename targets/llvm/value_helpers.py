@@ -184,10 +184,10 @@ class ValueHelpers:
         symbol = f"rd.shift{distance}.{fill:x}.{dtype.name}x{lanes}".replace("-", "m")
         return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)], body)
 
-    def shuffle(self, dtype: DType, places: bytes) -> str:
-        """(first, second) -> the lanes at `places` of both, end to end."""
-        body = lambda b, first, second: b.shuffle(first, second, list(places)).text
-        lanes, symbol = len(places), f"rd.shuffle{'.'.join(map(str, places))}.{dtype.name}"
+    def shuffle(self, dtype: DType, order: bytes) -> str:
+        """(first, second) -> the lanes at `order` of both, end to end."""
+        body = lambda b, first, second: b.shuffle(first, second, list(order)).text
+        lanes, symbol = len(order), f"rd.shuffle{'.'.join(map(str, order))}.{dtype.name}"
         return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)] * 2, body)
 
     def reinterpret(self, dtype: DType, lanes: int, to: DType) -> str:

@@ -120,7 +120,7 @@ def test_powers_of_two_compiled() -> None:
 def test_the_roots_of_a_size_that_is_a_symbol_are_made_once() -> None:
     s = rd.algorithm(x="f32[m, n]")(lambda x: rd.fft.fft(x)).schedule()
     assert "roots" in s.stages and not any(name.endswith("/roots") for name in s.stages)
-    assert any(step.stage == "roots" and step.directive == "root" for step in s.complete().steps)
+    assert any(directive.stage == "roots" and directive.name == "root" for directive in s.complete().directives)
 
 
 def test_a_transform_of_no_numbers_is_named_before_the_sizes_beside_it() -> None:

@@ -122,7 +122,7 @@ def test_schedules_arrive_with_their_steps_and_holes(tmp_path: Path) -> None:
     s = scheduled()
     again = there_and_back(s)
     assert again == s and str(again) == str(s) and again.target == s.target
-    assert [step.site for step in again.steps] == [step.site for step in s.steps]
+    assert [directive.site for directive in again.directives] == [directive.site for directive in s.directives]
     open_one = programs.blur.schedule()
     open_one["cols"].tile(y=rd.choose("ty", [4, 8]), x=8)
     open_one.when("w % 8 == 0")["rows"].vectorize("x")

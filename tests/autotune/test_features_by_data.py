@@ -106,8 +106,8 @@ def test_half_of_what_is_filtered_is_taken_to_be_kept():
 
 
 def test_updates_by_lanes_that_may_meet_are_made_one_after_the_other():
-    one = lambda s: s["out"].strategy("private", copies=4).root()
-    lanes = lambda s: s["out"].strategy("private", copies=4).root().vectorize("r", interleave=4)
+    one = lambda s: s["out"].strategy("private", replicas=4).root()
+    lanes = lambda s: s["out"].strategy("private", replicas=4).root().vectorize("r", interleave=4)
     sizes = {"n": 10_000_000}
     assert value(histogram, sizes, lanes, "estimate") > value(histogram, sizes, one, "estimate")
     updates = [loop for loop in loops(tree(histogram, sizes, lanes)[0].root) if loop.stores[4]]

@@ -135,7 +135,7 @@ def test_honest_databases_are_far_from_that_end(tmp_path: Path) -> None:
         database.add_all([record(**{**small, "number": number}) for number in range(30_000)])
     with Database(path, create=False) as database:
         assert len(database.records()) == 30_000
-        assert database._steps < path.stat().st_size
+        assert database._instructions < path.stat().st_size
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no way to bound a value")

@@ -13,8 +13,8 @@ from raido.autotune.space import Candidate, Space, key_of
 from raido.autotune.space.choices import KEEPING, LEFT_OUT, OF_GPUS, PLACING, RUNNING
 from raido.autotune.space.space import stage_of
 from raido.schedule.lower import lower
+from raido.schedule.recorded import PART
 from raido.schedule.schedule import Schedule
-from raido.schedule.steps import PART
 from raido.schedule.strategies.parts import OF_BLOCKS
 from raido.schedule.strategies.plans_of_parts import DIRECTIVES
 from raido.schedule.strategies.table import strategies_of
@@ -61,7 +61,7 @@ def test_parts_of_candidates_are_found_again(name: str) -> None:
             continue
         found += 1
         again = Schedule.from_json(candidate.schedule.to_json(), candidate.schedule)
-        assert again.complete(AVX512, space.sizes).steps == candidate.schedule.steps
+        assert again.complete(AVX512, space.sizes).directives == candidate.schedule.directives
         located = space.locate(candidate.schedule)
         assert located is not None and located.key == candidate.key
 
@@ -96,7 +96,7 @@ def test_what_is_said_of_a_part_stays() -> None:
     rng = random.Random(0)
     for candidate in (space.sample(rng) for _ in range(10)):
         assert not any(label.startswith("bins::combine") for label, _ in candidate.decisions)
-        assert candidate.schedule.steps[: len(s.steps)] == s.steps
+        assert candidate.schedule.directives[: len(s.directives)] == s.directives
 
 
 def test_names_of_loops_of_parts_and_the_order_of_parts_make_no_difference() -> None:

@@ -59,7 +59,7 @@ def test_every_directive_is_said_by_some_candidate() -> None:
         rng, space = random.Random(1), space_of(name)
         for _ in range(150):
             candidate = space.sample(rng)
-            said |= {step.directive for step in candidate.schedule.steps}
+            said |= {directive.name for directive in candidate.schedule.directives}
             if said >= set(RULES) - set(LEFT_OUT) - set(OF_GPUS):
                 return
     assert said >= set(RULES) - set(LEFT_OUT) - set(OF_GPUS), set(RULES) - said
@@ -79,7 +79,7 @@ def test_what_a_schedule_says_already_stays() -> None:
     s["cols"].tile(y=48, x=96).vectorize("xi").parallel("yo")
     space = Space(s, AVX512, IMAGE)
     candidates = sampled(space, 20)
-    assert all(candidate.schedule.steps[: len(s.steps)] == s.steps for candidate in candidates)
+    assert all(candidate.schedule.directives[: len(s.directives)] == s.directives for candidate in candidates)
     assert not any(name == "cols: loops" for candidate in candidates for name, _ in candidate.decisions)
     assert len({candidate.key for candidate in candidates}) > 10
 
@@ -89,7 +89,7 @@ def test_branches_on_sizes_stay() -> None:
     s.when("w % 16 == 0")["out"].vectorize("x", 16)
     space = Space(s, AVX512, IMAGE)
     for candidate in sampled(space, 5):
-        assert candidate.schedule.steps[0].directive == "when"
+        assert candidate.schedule.directives[0].name == "when"
         assert len(candidate.schedule.variants()) == 2
 
 
@@ -117,10 +117,10 @@ def test_candidates_are_complete_and_legal_and_travel_as_json(name: str) -> None
     space = space_of(name)
     for candidate in sampled(space, 4):
         schedule = candidate.schedule
-        again = Schedule(schedule.graph, schedule.steps)  # replays every step, with every check
-        assert again.complete(AVX512, space.sizes).steps == schedule.steps
+        again = Schedule(schedule.graph, schedule.directives)  # replays every step, with every check
+        assert again.complete(AVX512, space.sizes).directives == schedule.directives
         assert key_of(again) == candidate.key
-        assert Schedule.from_json(schedule.to_json(), schedule).steps == schedule.steps
+        assert Schedule.from_json(schedule.to_json(), schedule).directives == schedule.directives
 
 
 @pytest.mark.parametrize("name", GRAPHS)

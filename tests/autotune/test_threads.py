@@ -66,7 +66,8 @@ def test_candidates_compute_the_same_and_are_dealt_out_to_threads(name: str) -> 
             np.testing.assert_array_equal(got, expected)
         assert len(features_of(nest, MACHINE, sizes)) == len(FEATURES)
         bound += any(
-            step.directive == "bind" and ("place", "thread.x") in step.args for step in candidate.schedule.steps
+            directive.name == "bind" and ("place", "thread.x") in directive.args
+            for directive in candidate.schedule.directives
         )
     assert bound == 12
 

@@ -25,7 +25,7 @@ from raido.targets.cuda.compile import make_kernels
 from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.kernels import kernel
-from raido.targets.kernels.kernel import STEPS
+from raido.targets.kernels.kernel import MOST_ITERATIONS
 from raido.targets.target import Target
 
 PROGRAMS: dict[str, list[Case]] = {}
@@ -143,7 +143,7 @@ def test_loops_that_data_ends_are_stopped_at_a_limit() -> None:
     """A device that waits for a loop without an end is lost: the limit is a fault on record, in either code of the kernel."""
     work = CudaCompilation(grown.trace(), SM_90, None, {})
     codes = work.text.body.split("__global__")[1:]
-    assert [str(STEPS) in code for code in codes] == [True, True] and work.device_program.fault
+    assert [str(MOST_ITERATIONS) in code for code in codes] == [True, True] and work.device_program.fault
 
 
 def test_a_loop_without_an_end_is_one_error_and_the_device_lives_on(executables: dict[str, Any]) -> None:

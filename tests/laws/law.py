@@ -118,8 +118,8 @@ def random_schedule(program: Program, seed: int, steps: int, target: Target | No
     schedule = Schedule(form_stages(program), (), target or "llvm")
     for _ in range(steps):
         possible: dict[str, list[Any]] = {}
-        for step in candidates(schedule.state, draw.choice(schedule.stages)):
-            possible.setdefault(step.directive, []).append(step)
+        for directive in candidates(schedule.state, draw.choice(schedule.stages)):
+            possible.setdefault(directive.name, []).append(directive)
         for _ in range(TRIES if possible else 0):
             try:
                 schedule.accept(draw.choice(possible[draw.choice(list(possible))]))
@@ -167,10 +167,10 @@ def branch(schedule: Schedule, draw: random.Random, steps: int) -> None:
     except ScheduleError:
         return
     for _ in range(steps):
-        possible = [step for step in candidates(inside.state, name) if step.directive in IN_BRANCHES]
+        possible = [directive for directive in candidates(inside.state, name) if directive.name in IN_BRANCHES]
         with contextlib.suppress(ScheduleError):
-            for step in draw.sample(possible, min(1, len(possible))):
-                inside.accept(step)
+            for directive in draw.sample(possible, min(1, len(possible))):
+                inside.accept(directive)
 
 
 def hold(program: RandomProgram, schedule: Schedule, want: Any, cpu: str = CPUS[1], compiled: bool = True) -> int:

@@ -17,9 +17,9 @@ from raido.schedule.legal import candidates
 from raido.schedule.lower import lower
 from raido.schedule.oracles.checker import check_nest
 from raido.schedule.oracles.interpret import interpret_nest
+from raido.schedule.recorded import Directive
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.steps import Step
 from raido.targets.compile import compile_program
 from raido.targets.native import set_threads
 from raido.targets.target import Target
@@ -53,14 +53,14 @@ def decide_a_step(schedule: Schedule, draw: random.Random, weights: Mapping[str,
 
     All that are legal are as likely as if they were listed, but those behind the first one that is found are not asked whether they are.
     """
-    kinds: dict[str, list[Step]] = {}
-    for step in candidates(schedule.state, draw.choice(schedule.stages)):
-        kinds.setdefault(step.directive, []).append(step)
+    kinds: dict[str, list[Directive]] = {}
+    for directive in candidates(schedule.state, draw.choice(schedule.stages)):
+        kinds.setdefault(directive.name, []).append(directive)
     chances = [kind for kind in sorted(kinds) for _ in range(weights.get(kind, 1))]
     for kind in dict.fromkeys(draw.sample(chances, len(chances))):
-        for step in draw.sample(kinds[kind], len(kinds[kind])):
+        for directive in draw.sample(kinds[kind], len(kinds[kind])):
             try:
-                schedule.accept(step)
+                schedule.accept(directive)
             except ScheduleError:
                 continue
             return True

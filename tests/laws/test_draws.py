@@ -39,8 +39,8 @@ def test_random_schedules_say_something_and_programs_mostly_end_well() -> None:
         faults += isinstance(outcome(lambda traced=traced, arguments=arguments: interpret(traced, *arguments)), type)
         exact += all(program.exact)
         schedule = random_schedule(traced, 1000 * seed + 1, shape.steps)
-        directives.update(step.directive for step in schedule.steps)
-        said, asked, silent = said + len(schedule.steps), asked + shape.steps, silent + (not schedule.steps)
+        directives.update(directive.name for directive in schedule.directives)
+        said, asked, silent = said + len(schedule.directives), asked + shape.steps, silent + (not schedule.directives)
     assert said > 0.9 * asked and silent < 0.1 * len(DRAWS)
     assert faults < 0.1 * len(DRAWS) and exact > 0.5 * len(DRAWS)
     assert {drawn_cpu(seed) for seed in DRAWS} == set(CPUS)
@@ -67,6 +67,8 @@ def test_every_strategy_is_drawn(programs: dict[str, Any], strategies: tuple[str
         traced = algorithm.trace(*inputs(np.random.default_rng(0), 16, 5))
         for seed, strategy in enumerate(dict.fromkeys(strategies)):
             schedule = drawn_schedule(traced, random.Random(f"{name} {seed}"), strategy)
-            drawn.update(str(step.argument("name")) for step in schedule.steps if step.directive == "strategy")
+            drawn.update(
+                str(directive.argument("name")) for directive in schedule.directives if directive.name == "strategy"
+            )
     assert set(drawn) == set(strategies) - {""}
     assert min(drawn.values()) >= 3

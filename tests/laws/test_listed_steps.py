@@ -23,10 +23,10 @@ from raido.algo.graph.program import Program  # noqa: E402
 from raido.algo.interpreter.interpret import interpret  # noqa: E402
 from raido.schedule.oracles.checker import check_nest  # noqa: E402
 from raido.schedule.oracles.interpret import interpret_nest  # noqa: E402
+from raido.schedule.recorded import Directive  # noqa: E402
 from raido.schedule.schedule import Schedule  # noqa: E402
 from raido.schedule.stages.form_stages import form_stages  # noqa: E402
 from raido.schedule.stages.stage import Stage  # noqa: E402
-from raido.schedule.steps import Step  # noqa: E402
 from raido.targets.target import Target  # noqa: E402
 
 SAMPLE, SEQUENCES, LONGEST = 2, 1, 6
@@ -45,16 +45,16 @@ def check(schedule: Schedule, inputs: Any, want: Any, said: object) -> None:
         raise AssertionError(f"after {said}: {type(error).__name__}: {error}") from error
 
 
-def listed(program: Program, stage: str) -> list[Step]:
+def listed(program: Program, stage: str) -> list[Directive]:
     """The steps that are listed for a stage, its strategies among them as anybody would say them."""
     view = Schedule(form_stages(program))[stage]
-    steps = list(view.legal())
+    directives = list(view.legal())
     for name, strategy in view.strategies().items():
-        steps.append(Step(stage, "strategy", (("name", name), *strategy.numbers.items())))
-    return steps
+        directives.append(Directive(stage, "strategy", (("name", name), *strategy.numbers.items())))
+    return directives
 
 
-def try_steps(case: Any, sample: int | None, draw: random.Random) -> int:
+def try_directives(case: Any, sample: int | None, draw: random.Random) -> int:
     """Tries steps of every stage, that many of each directive (None: all); returns how many."""
     program = case.algorithm.trace(*case.arguments)
     inputs = case.algorithm.flatten(case.arguments)
@@ -63,16 +63,16 @@ def try_steps(case: Any, sample: int | None, draw: random.Random) -> int:
     for name, stage in Schedule(form_stages(program)).state.uses.stages.items():
         if not isinstance(stage, Stage):
             continue
-        by_directive: dict[str, list[Step]] = {}
-        for step in listed(program, name):
-            by_directive.setdefault(step.directive, []).append(step)
+        by_directive: dict[str, list[Directive]] = {}
+        for directive in listed(program, name):
+            by_directive.setdefault(directive.name, []).append(directive)
         chosen = list(by_directive.values())
         if sample is not None:
-            chosen = [draw.sample(steps, 1) for steps in draw.sample(chosen, min(sample, len(chosen)))]
-        for step in (step for steps in chosen for step in steps):
+            chosen = [draw.sample(directives, 1) for directives in draw.sample(chosen, min(sample, len(chosen)))]
+        for directive in (directive for directives in chosen for directive in directives):
             schedule = Schedule(form_stages(program))
-            schedule.accept(step)
-            check(schedule, inputs, want, step)
+            schedule.accept(directive)
+            check(schedule, inputs, want, directive)
             tried += 1
     return tried
 
@@ -81,7 +81,7 @@ def try_steps(case: Any, sample: int | None, draw: random.Random) -> int:
 def test_listed_steps_are_accepted_and_change_no_result(case: Any) -> None:
     draw = random.Random(f"listed {case.name}")
     with np.errstate(all="ignore"):
-        assert try_steps(case, SAMPLE, draw) > 0
+        assert try_directives(case, SAMPLE, draw) > 0
         program = case.algorithm.trace(*case.arguments)
         inputs = case.algorithm.flatten(case.arguments)
         want = outcome(lambda: interpret(program, *inputs))
@@ -93,7 +93,7 @@ def test_listed_steps_are_accepted_and_change_no_result(case: Any) -> None:
 def faults_of(case: Any) -> str:
     """The first line of what goes wrong with a program of the corpus under one of its listed steps; "" where nothing does."""
     try:
-        try_steps(case, None, random.Random(0))
+        try_directives(case, None, random.Random(0))
     except Exception as error:
         return f"{case.name}: {str(error).splitlines()[0]}"
     return ""

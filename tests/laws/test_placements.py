@@ -33,7 +33,7 @@ def check(seed: int) -> None:
     if traced.sizes and chance.random() < 0.4:
         test = chance.choice(("{} >= 5", "{} % 2 == 0", "{} == 0", "{} > 3 and {} % 8 != 0"))
         random_placement(schedule.when(test.replace("{}", chance.choice(traced.sizes).name)), chance)
-    assert Schedule.from_json(schedule.to_json(), schedule.graph).steps == schedule.steps
+    assert Schedule.from_json(schedule.to_json(), schedule.graph).directives == schedule.directives
     cpu = CPUS[seed % len(CPUS)]
     hold(program, schedule.complete(Target.parse(f"llvm:{cpu}").machine), want, cpu, compiled=False)
 

@@ -16,29 +16,29 @@ from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.oracles.checker import check_nest
 from raido.schedule.oracles.interpret import interpret_nest
-from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.recorded import Directive
+from raido.schedule.replay import apply_directive, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import initial_state
-from raido.schedule.steps import Step
 
 GPU = Gpu()
-Steps = list[tuple[str, str, dict[str, Any]]]
+Directives = list[tuple[str, str, dict[str, Any]]]
 Levels = Mapping[str, Mapping[str, str]]
 
 
-def bound(program: Program, steps: Steps, levels: Levels, gpu: Gpu = GPU) -> Nest:
+def bound(program: Program, steps: Directives, levels: Levels, gpu: Gpu = GPU) -> Nest:
     """The scalar nest of a program under these steps, with loops of stages bound to blocks and threads."""
     state = initial_state(form_stages(program), gpu)
     binds = [(s, "bind", {"axis": axis, "place": place}) for s, own in levels.items() for axis, place in own.items()]
     for stage, directive, arguments in (*steps, *binds):
-        state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
+        state = apply_directive(state, Directive(stage, directive, tuple(arguments.items())))
     return lower(state.graph, (variant_of(state),), Machine(gpu=gpu))
 
 
-def spread(stage: str, axes: str, threads: int, wide: int) -> tuple[Steps, Levels]:
+def spread(stage: str, axes: str, threads: int, wide: int) -> tuple[Directives, Levels]:
     """All axes of a stage as one loop that the threads of a block, `wide` along x, go through side by side."""
     name, *others = axes.split()
-    steps: Steps = []
+    steps: Directives = []
     for other in others:
         steps.append((stage, "fuse", {"a": name, "b": other}))
         name += other

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import ScheduleError
+from raido.schedule.recorded import Directive
 from raido.schedule.schedule import Schedule
-from raido.schedule.steps import Step
 
 SIZES = (0, 1, 2, 3, 5, 8, 9, 17)
 BOUNDARIES = ("'clamp'", "'wrap'", "'mirror'", "'symmetric'", "rd.constant(3)")
@@ -132,13 +132,13 @@ def random_chain(chance: Random) -> tuple[Any, list[np.ndarray], str]:
 def random_placement(schedule: Schedule, chance: Random) -> None:
     """Records random steps, those that are legal."""
     for _ in range(chance.choice((6, 15, 40))):
-        for step in random_steps(schedule, chance):
+        for directive in random_directives(schedule, chance):
             with suppress(ScheduleError):
-                schedule.accept(step)
+                schedule.accept(directive)
                 break
 
 
-def random_steps(schedule: Schedule, chance: Random) -> Iterator[Step]:
+def random_directives(schedule: Schedule, chance: Random) -> Iterator[Directive]:
     """Proposals for one directive, the first legal one of which is meant; none where there is nothing to say."""
     state = schedule.state
     stage = chance.choice(list(state.plans))
@@ -153,7 +153,7 @@ def random_steps(schedule: Schedule, chance: Random) -> Iterator[Step]:
                 (name, each.name) for name, plan in state.plans.items() for each in plan.loops if name != stage
             ]
             for name, each in chance.sample(everywhere, len(everywhere)):
-                yield Step(stage, directive, (("stage", name), ("axis", each)))
+                yield Directive(stage, directive, (("stage", name), ("axis", each)))
             return
         arrays = [name for name in state.uses.loads.get(stage, {}) if name]
         arguments: dict[str, Any] = {
@@ -174,4 +174,6 @@ def random_steps(schedule: Schedule, chance: Random) -> Iterator[Step]:
             "tail": {"axis": loop, "kind": chance.choice(("mask", "shift", "scalar"))},
         }.get(directive, {"axis": loop})
         directive = {"unroll by": "unroll", "partition": "partition_boundaries"}.get(directive, directive)
-    yield Step(stage, directive, tuple((k, v) for k, v in arguments.items() if v is not None or directive == "cache"))
+    yield Directive(
+        stage, directive, tuple((k, v) for k, v in arguments.items() if v is not None or directive == "cache")
+    )

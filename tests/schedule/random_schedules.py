@@ -22,11 +22,11 @@ from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.oracles.checker import check_nest
 from raido.schedule.oracles.interpret import interpret_nest
-from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.recorded import Directive
+from raido.schedule.replay import apply_directive, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
 from raido.schedule.state import State, initial_state
-from raido.schedule.steps import Step
 
 EXTENTS = (0, 1, 2, 3, 5, 7, 9, 13, 16)
 DIRECTIVES = (
@@ -45,17 +45,17 @@ DIRECTIVES = (
 )
 
 
-def scheduled(program: Program, steps: list[tuple[str, str, dict[str, Any]]]) -> Nest:
+def scheduled(program: Program, directives: list[tuple[str, str, dict[str, Any]]]) -> Nest:
     """The scalar nest of a program under these steps: (stage, directive, arguments)."""
     state = initial_state(form_stages(program))
-    for stage, directive, arguments in steps:
-        state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
+    for stage, directive, arguments in directives:
+        state = apply_directive(state, Directive(stage, directive, tuple(arguments.items())))
     return lower(state.graph, (variant_of(state),))
 
 
 def random_state(graph: StageGraph, chance: random.Random, gpu: Gpu | None = None) -> tuple[State, list[Any]]:
     """A state after random steps, and the steps that were accepted."""
-    state, steps = initial_state(graph, gpu), []
+    state, directives = initial_state(graph, gpu), []
     for _ in range(chance.randint(0, 16)):
         stage = chance.choice(list(state.plans))
         proposal = random_step(state, stage, chance)
@@ -63,11 +63,11 @@ def random_state(graph: StageGraph, chance: random.Random, gpu: Gpu | None = Non
             continue
         directive, arguments = proposal
         try:
-            state = apply_step(state, Step(stage, directive, tuple(arguments.items())))
+            state = apply_directive(state, Directive(stage, directive, tuple(arguments.items())))
         except ScheduleError:
             continue
-        steps.append((stage, directive, arguments))
-    return state, steps
+        directives.append((stage, directive, arguments))
+    return state, directives
 
 
 def random_step(state: State, stage: str, chance: random.Random) -> tuple[str, dict[str, Any]] | None:
@@ -149,11 +149,11 @@ def check_random(name: str, seed: int, gpu: Gpu | None = None) -> None:
     """One program under one random schedule on one random size."""
     chance = random.Random(f"{name} {seed}")
     program = PROGRAMS[name]()
-    state, steps = random_state(form_stages(program), chance, gpu)
+    state, directives = random_state(form_stages(program), chance, gpu)
     try:
         draft = Draft(state, Machine(gpu=gpu), {})
         decide_array_loops(draft)
         nest = lower(state.graph, (variant_of(draft.state),), Machine(gpu=gpu))
         check_same(nest, program, *random_arguments(program, chance))
     except Exception as error:
-        raise AssertionError(f"{name}, seed {seed}, under {steps}") from error
+        raise AssertionError(f"{name}, seed {seed}, under {directives}") from error

@@ -16,9 +16,9 @@ from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.oracles.interpret import interpret_nest
-from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.recorded import Directive
+from raido.schedule.replay import apply_directive, variant_of
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.steps import Step
 
 
 @rd.algorithm
@@ -57,19 +57,19 @@ def test_aligned_stages_anywhere_change_no_result(name):
     program = PROGRAMS[name]()
     for seed in range(4):
         chance = random.Random(f"align {name} {seed}")
-        state, steps = random_state(form_stages(program), chance)
+        state, directives = random_state(form_stages(program), chance)
         for stage in state.plans:
             for axis in state.stage(stage).axes:
-                step = Step(stage, "align", (("axis", axis.name), ("multiple", chance.choice((2, 3, 4)))))
+                directive = Directive(stage, "align", (("axis", axis.name), ("multiple", chance.choice((2, 3, 4)))))
                 try:
-                    state = apply_step(state, step)
+                    state = apply_directive(state, directive)
                 except ScheduleError:
                     continue
-                steps.append(step)
+                directives.append(directive)
         try:
             check_same(lower(state.graph, (variant_of(state),)), program, *random_arguments(program, chance))
         except Exception as error:
-            raise AssertionError(f"{name}, seed {seed}, under {steps}") from error
+            raise AssertionError(f"{name}, seed {seed}, under {directives}") from error
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from block_schedules import GPU, Levels, Steps, bound, hold, spread
+from block_schedules import GPU, Directives, Levels, bound, hold, spread
 from programs import PROGRAMS
 
 from raido.algo.errors import ScheduleError
@@ -17,11 +17,11 @@ from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
 
-def product(y: int, x: int, r: int, tile: int, threads: int, wide: int) -> tuple[Steps, Levels]:
+def product(y: int, x: int, r: int, tile: int, threads: int, wide: int) -> tuple[Directives, Levels]:
     """A product of matrices: tiles of both in shared memory, and squares of sums for each thread."""
     a, a_levels = spread("a_copy", "y r", threads, wide)
     b, b_levels = spread("b_copy", "r x", threads, wide)
-    steps: Steps = [
+    steps: Directives = [
         ("c", "split", {"axis": "y", "factor": y}),
         ("c", "split", {"axis": "yi", "factor": tile}),
         ("c", "split", {"axis": "x", "factor": x}),
@@ -39,11 +39,11 @@ def product(y: int, x: int, r: int, tile: int, threads: int, wide: int) -> tuple
     return steps, {**levels, **a_levels, **b_levels}
 
 
-def chain(y: int, x: int, threads: int, wide: int) -> tuple[Steps, Levels]:
+def chain(y: int, x: int, threads: int, wide: int) -> tuple[Directives, Levels]:
     """A chain of stencils, tile by tile: what is read, and the rows between, in shared memory."""
     rows, row_levels = spread("rows", "y x", threads, wide)
     copy, copy_levels = spread("img_copy", "y x", threads, wide)
-    steps: Steps = [
+    steps: Directives = [
         ("cols", "split", {"axis": "y", "factor": y}),
         ("cols", "split", {"axis": "x", "factor": x}),
         ("cols", "reorder", {"axes": ("yo", "xo", "yi", "xi")}),
@@ -98,13 +98,13 @@ def test_threads_that_copy_a_tile_divide_by_its_constant_width() -> None:
 
 
 def test_shared_memory_belongs_to_a_block() -> None:
-    steps: Steps = [("rows", "compute_at", {"stage": "cols", "axis": "y"}), ("rows", "store", {"scope": "shared"})]
+    steps: Directives = [("rows", "compute_at", {"stage": "cols", "axis": "y"}), ("rows", "store", {"scope": "shared"})]
     with pytest.raises(ScheduleError, match="no loop around the stage is bound to blocks"):
         bound(PROGRAMS["blur"](), steps, {})
 
 
 def test_local_memory_belongs_to_a_thread() -> None:
-    steps: Steps = [
+    steps: Directives = [
         ("cols", "split", {"axis": "x", "factor": 8}),
         ("rows", "compute_at", {"stage": "cols", "axis": "xi"}),
         ("rows", "store", {"scope": "local"}),
@@ -118,7 +118,7 @@ def test_local_memory_belongs_to_a_thread() -> None:
 
 
 def test_what_has_no_constant_size_is_not_shared() -> None:
-    steps: Steps = [
+    steps: Directives = [
         ("rows", "compute_at", {"stage": "cols", "axis": "y"}),
         ("rows", "store", {"scope": "shared"}),
     ]
@@ -146,5 +146,5 @@ def test_what_a_block_makes_is_spread_over_its_threads_by_default() -> None:
             ("yxii", "thread.x"),
             ("yxo", ""),
         ]
-    assert complete.complete().steps == complete.steps
+    assert complete.complete().directives == complete.directives
     hold(lower(complete.graph, complete.variants(), Machine(gpu=GPU)), PROGRAMS["blur"](), 2)

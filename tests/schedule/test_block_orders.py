@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from block_schedules import Levels, Steps, bound
+from block_schedules import Directives, Levels, bound
 from programs import PROGRAMS
 from test_copies_ahead import factors
 
@@ -13,7 +13,7 @@ from raido.schedule.kernels.printer import print_program
 from raido.schedule.oracles.interpret import interpret_nest, sizes_of
 from raido.schedule.oracles.interpret_kernels import interpret_program
 
-STEPS: Steps = [
+STEPS: Directives = [
     ("c", "split", {"axis": "y", "factor": 8}),
     ("c", "split", {"axis": "yi", "factor": 2}),
     ("c", "split", {"axis": "x", "factor": 2}),

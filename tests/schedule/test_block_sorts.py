@@ -49,7 +49,7 @@ def nest_of(algorithm: Any, arguments: Any, strategy: str, **numbers: Any) -> Ne
             except ScheduleError as error:
                 assert "would run several sorts at once" in str(error)
     complete = schedule.complete()
-    assert complete.complete().steps == complete.steps
+    assert complete.complete().directives == complete.directives
     return check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
 
 

@@ -298,25 +298,25 @@ def lowered(algorithm, schedule=None):
     return check_nest(lower(complete.graph, complete.variants()), "scalar")
 
 
-def in_rounds(block: Block, inside: bool = False) -> list[Statement]:
+def in_iterations(block: Block, inside: bool = False) -> list[Statement]:
     """The copies, and the stages, of all iterations of the host's loops."""
     found: list[Statement] = []
     for s in block.statements:
         if isinstance(s, (Copy, Produce)) and inside:
             found.append(s)
         elif isinstance(s, For):
-            found += in_rounds(s.body, True)
+            found += in_iterations(s.body, True)
         elif isinstance(s, While):
-            found += in_rounds(s.setup, True) + in_rounds(s.body, True)
+            found += in_iterations(s.setup, True) + in_iterations(s.body, True)
         elif isinstance(s, If):
-            found += in_rounds(s.then, inside) + (in_rounds(s.orelse, inside) if s.orelse else [])
+            found += in_iterations(s.then, inside) + (in_iterations(s.orelse, inside) if s.orelse else [])
     return found
 
 
 @pytest.mark.parametrize("algorithm", IN_PLACE, ids=lambda a: a.name)
 def test_it_changes_where_it_is(algorithm):
     nest = lowered(algorithm)
-    assert not [s for s in in_rounds(nest.body) if isinstance(s, Copy) or s.stage == "copy"], print_nest(nest)
+    assert not [s for s in in_iterations(nest.body) if isinstance(s, Copy) or s.stage == "copy"], print_nest(nest)
     whole = "for y in 0..h" if algorithm is not edges_of_a_stencil else "_next_next"
     body = print_nest(nest).split(" for t", 1)[-1]
     assert "_next[y, x] = state" not in body and whole not in body.split("\n  out")[0].replace("parallel y", ""), (

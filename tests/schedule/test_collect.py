@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_schedules import Steps, bound
+from block_schedules import Directives, bound
 from programs import PROGRAMS
 from random_schedules import random_arguments
 
@@ -43,7 +43,7 @@ PIECES = [
     ("best", "split", {"axis": "ri", "factor": 2}),
     ("best", "bind", {"axis": "ro", "place": "block.x"}),
 ]
-CASES: dict[str, tuple[str, Steps, str, str]] = {
+CASES: dict[str, tuple[str, Directives, str, str]] = {
     "rows": ("row_sums", ROWS, "s", "ri"),
     "pieces in order": ("argmin", PIECES, "best", "rio"),
 }

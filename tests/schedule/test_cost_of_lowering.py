@@ -19,7 +19,7 @@ from raido.schedule.defaults.row_reads import row_reads
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.replay import apply_step
+from raido.schedule.replay import apply_directive
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import initial_state
@@ -98,11 +98,11 @@ def test_stages_computed_in_loops_of_others_are_found_once_between_two_placement
 
     schedule = Schedule(form_stages(repeated.trace())).complete(Machine())
     state, found = initial_state(schedule.graph), []
-    for step in schedule.steps:
-        state = apply_step(state, step)
+    for step in schedule.directives:
+        state = apply_directive(state, step)
         assert state.nested == replace(state).nested  # a copy keeps nothing
         found.append(state.nested)
-    placements = sum(step.directive in ("compute_at", "root", "inline", "compute_with") for step in schedule.steps)
+    placements = sum(step.name in ("compute_at", "root", "inline", "compute_with") for step in schedule.directives)
     assert any(found[-1].values())
     assert len({id(each) for each in found}) <= placements + 1 < len(found) / 2
 

@@ -90,7 +90,7 @@ def test_rules(name):
 def test_completing_twice_changes_nothing(name):
     s = schedule_of(name).complete(AVX512)
     assert not s.diff(s.complete(AVX512))
-    assert Schedule(s.graph, s.steps) == s
+    assert Schedule(s.graph, s.directives) == s
     assert all(plan.stage in s.stages for variant in s.variants() for plan in variant.plans)
 
 
@@ -131,7 +131,7 @@ def test_convolutions_of_each_channel_share_neighbours_before_channels():
         return rd.mean(x.reshape(c, h // 2, 2, w // 2, 2), axis=(2, 4), name="out")
 
     assert 'split("x_", 4).reorder("x_o", "z", "x_i").unroll("x_i")' in str(depthwise.schedule().complete(AVX512))
-    assert not {"split", "stream_stores"} & {step.directive for step in means.schedule().complete(AVX512).steps}
+    assert not {"split", "stream_stores"} & {step.name for step in means.schedule().complete(AVX512).directives}
 
 
 def test_transpositions_turn_squares_in_registers():
@@ -415,7 +415,7 @@ def test_only_what_was_not_asked_is_answered():
     s = Schedule(graphs.blur())
     s["cols"].split("y", 64).vectorize("x")
     c = s.complete(AVX2)
-    assert c.steps[: len(s.steps)] == s.steps
+    assert c.directives[: len(s.directives)] == s.directives
     assert c["cols"].axes == ("yo", "yi", "x") and [p.kind for p in c.state.plans["cols"].loops] == [
         "serial",
         "serial",

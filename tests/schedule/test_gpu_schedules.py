@@ -23,7 +23,7 @@ from strategy_law import decide_a_step
 import raido as rd
 from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.interpreter.interpret import interpret
-from raido.schedule.legal import legal_steps
+from raido.schedule.legal import legal_directives
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Nest
@@ -55,7 +55,7 @@ def program_of(name: str) -> Any:
 
 def default_nest(program: Any, machine: Machine) -> Nest:
     complete = Schedule(form_stages(program), (), machine).complete()
-    assert complete.complete().steps == complete.steps
+    assert complete.complete().directives == complete.directives
     return check_nest(lower(complete.graph, complete.variants(), machine), "scalar")
 
 
@@ -141,7 +141,7 @@ def test_loops_in_which_others_are_placed_are_dealt_out_too(axis: str) -> None:
 def test_bind_is_a_legal_step_on_a_gpu_alone() -> None:
     s = Schedule(form_stages(PROGRAMS["blur"]()), (), USUAL)
     s["cols"].split("x", 32)
-    assert any(step.directive == "bind" for step in legal_steps(s.state, "cols"))
+    assert any(directive.name == "bind" for directive in legal_directives(s.state, "cols"))
     s["cols"].bind("xi", "thread.x")
     with pytest.raises(ScheduleError, match="for a CPU"):
         s.complete(Machine())

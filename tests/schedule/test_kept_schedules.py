@@ -26,10 +26,10 @@ def test_kept_schedules_are_read(name: str) -> None:
     read = Schedule.from_json(json.dumps(document), form_stages(trace(*name.partition(" ")[0].split("/"))))
     complete = read.complete(Machine())
     unsaid = [
-        step.directive == "when" or step.argument("name") == "radix" or step.stage.endswith("::ranges")
-        for step in complete.steps
+        step.name == "when" or step.argument("name") == "radix" or step.stage.endswith("::ranges")
+        for step in complete.directives
     ]  # as yet
-    said = [step.directive for step, new in zip(complete.steps, unsaid, strict=True) if not new]
+    said = [step.name for step, new in zip(complete.directives, unsaid, strict=True) if not new]
     assert said == [step["do"] for step in document["steps"]]
     check_nest(lower(complete.graph, complete.variants()), "scalar")
     copies = {step["with"]["copies"] for step in document["steps"] if "copies" in step["with"]}

@@ -85,7 +85,7 @@ def nest_of(algorithm: Any, machine: Machine, say: Callable[[Schedule], object] 
     schedule = Schedule(form_stages(algorithm.trace()), (), machine)
     say(schedule)
     complete = schedule.complete()
-    assert complete.complete().steps == complete.steps
+    assert complete.complete().directives == complete.directives
     return check_nest(lower(complete.graph, complete.variants(), machine), "scalar")
 
 
@@ -302,10 +302,10 @@ def without(
 @pytest.mark.parametrize(
     ("kind", "instead", "why"),
     [
-        (Publish, lambda s: iter((Store(s.state, (s.place,), s.value),)), "race: (before|totals)"),
+        (Publish, lambda s: iter((Store(s.state, (s.index,), s.value),)), "race: (before|totals)"),
         (
             Await,
-            lambda s: iter((Let(s.var, Read(s.state, (s.place,), None)),)),
+            lambda s: iter((Let(s.var, Read(s.state, (s.index,), None)),)),
             "race: (before|totals)|before it is written",
         ),
         (Barrier, lambda s: iter(()), "race|before it is written"),

@@ -11,19 +11,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from programs import PROGRAMS
 from random_schedules import scheduled
 from scheduled_programs import scheduled as with_strategy
-from test_lower_schedules import BLUR, GAUSS, JACOBI, MAP_AND_SUM, PACKED, ROW_SUMS, Steps
+from test_lower_schedules import BLUR, GAUSS, JACOBI, MAP_AND_SUM, PACKED, ROW_SUMS, Directives
 
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.nest.printer import print_nest
 
 GOLDEN = Path(__file__).with_name("golden_nests.txt")
-COLUMNS_IN_CHUNKS: Steps = [
+COLUMNS_IN_CHUNKS: Directives = [
     ("s", "reorder", {"axes": ("r", "x")}),
     ("s", "parallel", {"axis": "r", "grain": 64}),
     ("s", "vectorize", {"axis": "x"}),
 ]
-CASES: dict[str, tuple[str, Steps]] = {
+CASES: dict[str, tuple[str, Directives]] = {
     "blur, nothing said": ("blur", []),
     "blur, tiled, partitioned, rows inside": ("blur", BLUR),
     "gauss, rolling rows": ("gauss", GAUSS),

@@ -17,10 +17,10 @@ from raido.schedule.nest.nodes import Alloc, Copy, Fold, For, Nest, Statement, S
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-Steps = list[tuple[str, str, dict[str, Any]]]
+Directives = list[tuple[str, str, dict[str, Any]]]
 
 
-def tile(stage: str, y: int, x: int) -> Steps:
+def tile(stage: str, y: int, x: int) -> Directives:
     return [
         (stage, "split", {"axis": "y", "factor": y}),
         (stage, "split", {"axis": "x", "factor": x}),
@@ -28,7 +28,7 @@ def tile(stage: str, y: int, x: int) -> Steps:
     ]
 
 
-BLUR: Steps = [
+BLUR: Directives = [
     *tile("cols", 4, 8),
     ("cols", "parallel", {"axis": "yo"}),
     ("cols", "vectorize", {"axis": "xi"}),
@@ -37,7 +37,7 @@ BLUR: Steps = [
     ("rows", "vectorize", {"axis": "x"}),
     ("rows", "partition_boundaries", {"axes": ()}),
 ]
-SGEMM: Steps = [
+SGEMM: Directives = [
     ("c", "split", {"axis": "y", "factor": 3}),
     ("c", "split", {"axis": "x", "factor": 8}),
     ("c", "reorder", {"axes": ("yo", "xo", "r", "yi", "xi")}),
@@ -45,8 +45,8 @@ SGEMM: Steps = [
     ("c", "vectorize", {"axis": "xi", "interleave": 2}),
     ("c", "parallel", {"axis": "yo"}),
 ]
-PACKED: Steps = [*SGEMM, ("c", "cache", {"array": "b", "stage": "c", "axis": None, "layout": ("xo", "r", "xi")})]
-JACOBI: Steps = [
+PACKED: Directives = [*SGEMM, ("c", "cache", {"array": "b", "stage": "c", "axis": None, "layout": ("xo", "r", "xi")})]
+JACOBI: Directives = [
     ("steps/life", "split", {"axis": "y", "factor": 4}),
     ("steps/life", "reorder", {"axes": ("yo", "x", "yi")}),
     ("steps/life", "unroll", {"axis": "yi"}),
@@ -55,7 +55,7 @@ JACOBI: Steps = [
     ("steps/life", "partition_boundaries", {"axes": ()}),
     ("steps/life", "stream_stores", {}),
 ]
-GAUSS: Steps = [
+GAUSS: Directives = [
     *tile("g2", 4, 8),
     ("g2", "parallel", {"axis": "yo"}),
     ("g2", "vectorize", {"axis": "xi"}),
@@ -64,12 +64,12 @@ GAUSS: Steps = [
     ("g1", "store_at", {"stage": "g2", "axis": "xo"}),
     ("g1", "vectorize", {"axis": "x"}),
 ]
-ROW_SUMS: Steps = [("s", "vectorize", {"axis": "r", "interleave": 2}), ("s", "parallel", {"axis": "x"})]
-CHUNKS: Steps = [
+ROW_SUMS: Directives = [("s", "vectorize", {"axis": "r", "interleave": 2}), ("s", "parallel", {"axis": "x"})]
+CHUNKS: Directives = [
     ("best", "split", {"axis": "r", "factor": 4}),
     ("best", "parallel", {"axis": "ro"}),
 ]
-MAP_AND_SUM: Steps = [
+MAP_AND_SUM: Directives = [
     ("y", "split", {"axis": "x", "factor": 8}),
     ("y", "parallel", {"axis": "xo"}),
     ("y", "vectorize", {"axis": "xi", "interleave": 2}),
@@ -117,7 +117,7 @@ def test_the_interior_of_a_partitioned_stencil_clamps_nothing() -> None:
 
 
 def test_a_partitioned_stencil_of_rank_three_has_two_versions() -> None:
-    steps: Steps = [("out", "vectorize", {"axis": "x"}), ("out", "partition_boundaries", {"axes": ()})]
+    steps: Directives = [("out", "vectorize", {"axis": "x"}), ("out", "partition_boundaries", {"axes": ()})]
     nest = scheduled(PROGRAMS["stencil3d"](), steps)
     loops = vector_loops(nest, "out")
     assert [boundaries(loop) for loop in loops] == [0, 0]  # what is clamped along z and y is settled outside the loop
@@ -125,7 +125,7 @@ def test_a_partitioned_stencil_of_rank_three_has_two_versions() -> None:
 
 
 def test_the_interior_of_an_exact_axis_may_have_a_tail() -> None:
-    steps: Steps = [("out", "vectorize", {"axis": "x"}), ("out", "tail", {"axis": "x", "kind": "exact"})]
+    steps: Directives = [("out", "vectorize", {"axis": "x"}), ("out", "tail", {"axis": "x", "kind": "exact"})]
     assert {loop.tail for loop in vector_loops(scheduled(PROGRAMS["stencil3d"](), steps), "out")} == {"default"}
 
 

@@ -14,15 +14,15 @@ import raido as rd
 from raido.algo.errors import ScheduleError
 from raido.schedule.lower import lower
 from raido.schedule.oracles.interpret import interpret_nest
-from raido.schedule.replay import apply_step, variant_of
+from raido.schedule.recorded import Directive
+from raido.schedule.replay import apply_directive, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import State, initial_state
-from raido.schedule.steps import Step
 
 
 def attempt(state: State, which: str, directive: str, **arguments: Any) -> State:
     try:
-        return apply_step(state, Step(which, directive, tuple(arguments.items())))
+        return apply_directive(state, Directive(which, directive, tuple(arguments.items())))
     except ScheduleError:
         return state
 

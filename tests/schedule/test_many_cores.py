@@ -95,7 +95,7 @@ def statements(block: Block, known: dict[Node, int]) -> tuple[int, int]:
 def default_programs() -> Iterator[tuple[str, Program, Schedule]]:
     """The corpus, and the programs of the laws of strategies, of which nothing is said."""
     yield from corpus_programs()
-    yield from ((name, program, schedule) for name, program, schedule in strategy_programs() if not schedule.steps)
+    yield from ((name, program, schedule) for name, program, schedule in strategy_programs() if not schedule.directives)
 
 
 def share_alone(program: Program, schedule: Schedule) -> tuple[int, float]:

@@ -30,11 +30,11 @@ from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Produce, Statem
 from raido.schedule.nest.values import NestExpr
 from raido.schedule.nest.walk import blocks_of
 from raido.schedule.plan import Fuse, LoopPlan, Split, StagePlan, Variant
+from raido.schedule.recorded import PART
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.steps import PART
 
 MACHINE = Machine(vector_bits=512, registers=32, cores=64)
 

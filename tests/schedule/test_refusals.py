@@ -13,9 +13,9 @@ import sample_graphs as graphs
 from raido.algo.errors import ScheduleError
 from raido.schedule.holes import choose
 from raido.schedule.machine import Gpu, Machine
+from raido.schedule.recorded import Directive
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.stage import StageGraph
-from raido.schedule.steps import Step
 
 GOLDEN = Path(__file__).with_name("refusals.txt")
 CASES: dict[str, tuple[Callable[[], StageGraph], Callable[[Schedule], object]]] = {}
@@ -35,11 +35,11 @@ case(graphs.blur, "unknown axis", lambda s: s["cols"].split("z", 4))
 case(graphs.blur, "a misspelt axis", lambda s: s["cols"].split("y", 4).unroll("yii"))
 case(graphs.blur, "an axis that was split", lambda s: s["cols"].split("y", 4).vectorize("y"))
 case(graphs.blur, "an axis that was fused", lambda s: s["cols"].fuse("y", "x").vectorize("x"))
-case(graphs.blur, "a step with a missing argument", lambda s: s.accept(Step("cols", "split", (("axis", "y"),))))
+case(graphs.blur, "a step with a missing argument", lambda s: s.accept(Directive("cols", "split", (("axis", "y"),))))
 case(
     graphs.blur,
     "a step with an unknown argument",
-    lambda s: s.accept(Step("cols", "split", (("axis", "y"), ("factor", 4), ("by", 3)))),
+    lambda s: s.accept(Directive("cols", "split", (("axis", "y"), ("factor", 4), ("by", 3)))),
 )
 
 # Loops
@@ -62,7 +62,7 @@ case(graphs.blur, "reorder with a repeated axis", lambda s: s["cols"].reorder("y
 case(graphs.ordered, "reorder an ordered fold", lambda s: s["total"].reorder("rx", "ry"))
 case(graphs.blur, "tile nothing", lambda s: s["cols"].tile())
 case(graphs.blur, "split a prefetched axis", lambda s: s["rows"].prefetch("img", "y", 2).split("y", 4))
-case(graphs.blur, "axes that are no names", lambda s: s.accept(Step("cols", "reorder", (("axes", "yx"),))))
+case(graphs.blur, "axes that are no names", lambda s: s.accept(Directive("cols", "reorder", (("axes", "yx"),))))
 case(graphs.blur, "a number for a name", lambda s: s["cols"].vectorize(3))
 
 # Kinds

@@ -45,12 +45,12 @@ def test_rows_made_for_each_row_that_reads_them() -> None:
 
 
 def test_strips_and_kept_rows_are_no_repetition() -> None:
-    strips = blur.schedule()
-    strips["cols"].split("y", 32)
-    strips["rows"].compute_at("cols", "yo")
+    row_tiles = blur.schedule()
+    row_tiles["cols"].split("y", 32)
+    row_tiles["rows"].compute_at("cols", "yo")
     kept = blur.schedule()
     kept["rows"].compute_at("cols", "y").store_at("cols")
-    assert times(strips) == times(kept) == {}
+    assert times(row_tiles) == times(kept) == {}
 
 
 def test_sums_made_in_the_loop_of_another_sum() -> None:

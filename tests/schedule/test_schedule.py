@@ -165,10 +165,10 @@ def test_prefetch_reaches_through_inlined_stages():
 def test_a_refused_directive_changes_nothing():
     s = Schedule(graphs.blur())
     s["cols"].split("y", 8)
-    before = s.steps
+    before = s.directives
     with pytest.raises(ScheduleError):
         s["cols"].split("y", 8)
-    assert s.steps is before and s["cols"].axes == ("yo", "yi", "x")
+    assert s.directives is before and s["cols"].axes == ("yo", "yi", "x")
 
 
 def test_when_branches_start_from_what_was_said():
@@ -218,17 +218,17 @@ def test_diff_names_what_changed():
 def test_legal_steps_are_accepted_and_cover_the_directives():
     s = Schedule(graphs.diamond())
     s["out"].split("y", 16)
-    found = {step.directive for name in s.stages for step in s[name].legal()}
+    found = {directive.name for name in s.stages for directive in s[name].legal()}
     s["left"].compute_at("out", "yo")
-    found |= {step.directive for name in s.stages for step in s[name].legal()}
+    found |= {directive.name for name in s.stages for directive in s[name].legal()}
     expected = (
         "split fuse reorder tile tail vectorize unroll parallel inline root compute_at store_at clone cache store"
     )
     assert set(expected.split()) <= found
     for name in s.stages:
-        for step in s[name].legal()[::7]:
+        for directive in s[name].legal()[::7]:
             t = s.copy()
-            t.accept(step)
+            t.accept(directive)
             round_trip(t)
 
 

@@ -27,23 +27,23 @@ def sort_of(function: Any, **types: Any) -> Stage:
     return sort
 
 
-def places_of(function: Any, **types: Any) -> list[str] | None:
+def positions_of(function: Any, **types: Any) -> list[str] | None:
     """The stretches that are read of the sort, as texts."""
     step = sort_of(function, **types).sort
     assert step is not None
-    if step.places is None:
+    if step.positions is None:
         return None
-    return [f"{index.text(first)} .. {index.text(last)}" for first, last in step.places]
+    return [f"{index.text(first)} .. {index.text(last)}" for first, last in step.positions]
 
 
 def test_places_follow_from_the_indices_that_stages_read():
-    assert places_of(lambda a: rd.sort(a)[:3]) == ["0 .. min(3, n) - 1"]
-    assert places_of(lambda a: rd.argsort(a)[2:7:2] + 1, a=rd.i32[100]) == ["2 .. 6"]
-    assert places_of(lambda a: rd.sort(a)[5], a=rd.i32[100]) == ["5 .. 5"]
-    assert places_of(lambda a: rd.median(a), a=rd.f64[101]) == ["100 .. 100", "50 .. 50"]
-    found = places_of(lambda a: rd.percentile(a, [25, 50, 75], method="lower"), a=rd.f64[101])
+    assert positions_of(lambda a: rd.sort(a)[:3]) == ["0 .. min(3, n) - 1"]
+    assert positions_of(lambda a: rd.argsort(a)[2:7:2] + 1, a=rd.i32[100]) == ["2 .. 6"]
+    assert positions_of(lambda a: rd.sort(a)[5], a=rd.i32[100]) == ["5 .. 5"]
+    assert positions_of(lambda a: rd.median(a), a=rd.f64[101]) == ["100 .. 100", "50 .. 50"]
+    found = positions_of(lambda a: rd.percentile(a, [25, 50, 75], method="lower"), a=rd.f64[101])
     assert found is not None and len(found) == 4  # one for each, and the last, which is NaN where there is one
-    assert places_of(lambda a: rd.sort(a, axis=0)[:2], a=rd.f32[500, 9]) == ["0 .. 1"]
+    assert positions_of(lambda a: rd.sort(a, axis=0)[:2], a=rd.f32[500, 9]) == ["0 .. 1"]
 
 
 WHOLE = {
@@ -59,7 +59,7 @@ WHOLE = {
 @pytest.mark.parametrize("why", WHOLE)
 def test_other_sorts_are_wanted_whole(why):
     sort = sort_of(WHOLE[why])
-    assert sort.sort is not None and sort.sort.places is None
+    assert sort.sort is not None and sort.sort.positions is None
 
 
 def strategy(function: Any, sizes: Any = None, **types: Any) -> str:

@@ -138,7 +138,7 @@ def test_a_schedule_of_sorts_of_any_size_holds_for_known_ones() -> None:
     (stage,) = graph.stages
     assert isinstance(stage, Stage) and isinstance(stage.form, Sort)
     rows = rows_of("f4", (6, 4))
-    (found,) = interpret_nest(lower(graph, Schedule(graph, schedule.explicit_steps).variants()), (rows,))
+    (found,) = interpret_nest(lower(graph, Schedule(graph, schedule.explicit_directives).variants()), (rows,))
     np.testing.assert_array_equal(found, np.sort(rows, axis=1))
 
 

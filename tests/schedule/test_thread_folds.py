@@ -5,33 +5,33 @@ from __future__ import annotations
 import re
 
 import pytest
-from block_schedules import Levels, Steps, bound, hold
+from block_schedules import Directives, Levels, bound, hold
 from programs import PROGRAMS
 
 from raido.algo.errors import ScheduleError
 from raido.schedule.lower.threads.thread_folds import levels_of_tree
 from raido.schedule.nest.printer import print_nest
 
-ROW_A_BLOCK: Steps = [
+ROW_A_BLOCK: Directives = [
     ("s", "split", {"axis": "r", "factor": 4}),
     ("s", "reorder", {"axes": ("x", "ri", "ro")}),
 ]
-ROWS_A_BLOCK: Steps = [
+ROWS_A_BLOCK: Directives = [
     ("s", "split", {"axis": "r", "factor": 4}),
     ("s", "split", {"axis": "x", "factor": 3}),
     ("s", "reorder", {"axes": ("xo", "ri", "xi", "ro")}),
 ]
-PIECES: Steps = [
+PIECES: Directives = [
     ("best", "split", {"axis": "r", "factor": 6}),
     ("best", "split", {"axis": "ri", "factor": 2}),
 ]
-COLUMNS: Steps = [
+COLUMNS: Directives = [
     ("s", "split", {"axis": "r", "factor": 8}),
     ("s", "split", {"axis": "ri", "factor": 3}),
     ("s", "split", {"axis": "x", "factor": 4}),
     ("s", "reorder", {"axes": ("xo", "ro", "rii", "xi", "rio")}),
 ]
-SQUARES: Steps = [
+SQUARES: Directives = [
     ("c", "split", {"axis": "r", "factor": 3}),
     ("c", "split", {"axis": "y", "factor": 2}),
     ("c", "split", {"axis": "x", "factor": 2}),
@@ -39,7 +39,7 @@ SQUARES: Steps = [
     ("c", "unroll", {"axis": "yi"}),
     ("c", "unroll", {"axis": "xi"}),
 ]
-CASES: dict[str, tuple[str, Steps, Levels]] = {
+CASES: dict[str, tuple[str, Directives, Levels]] = {
     "a block folds a row": ("row_sums", ROW_A_BLOCK, {"s": {"x": "block.x", "ri": "thread.x"}}),
     "a block folds rows": ("row_sums", ROWS_A_BLOCK, {"s": {"xo": "block.x", "ri": "thread.x", "xi": "thread.y"}}),
     "threads fold an element each, in order": ("argmin", PIECES[:1], {"best": {"ri": "thread.x"}}),
@@ -89,9 +89,9 @@ def test_threads_take_neighbouring_elements() -> None:
 
 
 def test_a_thread_folds_what_blocks_have_of_an_element() -> None:
-    steps: Steps = [("s", "split", {"axis": "x", "factor": 5}), ("s", "unroll", {"axis": "xo", "factor": 3})]
+    steps: Directives = [("s", "split", {"axis": "x", "factor": 5}), ("s", "unroll", {"axis": "xo", "factor": 3})]
     levels: Levels = {"s": {"r": "block.y", "xi": "thread.x"}}
-    order: Steps = [("s", "reorder", {"axes": ("xoo", "r", "xi", "xoi")})]
+    order: Directives = [("s", "reorder", {"axes": ("xoo", "r", "xi", "xoi")})]
     program = PROGRAMS["row_sums"]()
     nest = bound(program, [*steps, *order], levels)
     for seed in range(8):
@@ -100,6 +100,9 @@ def test_a_thread_folds_what_blocks_have_of_an_element() -> None:
 
 
 def test_a_fold_in_the_loops_of_another_stage_is_not_dealt_out() -> None:
-    steps: Steps = [("y", "split", {"axis": "x", "factor": 8}), ("sum", "compute_with", {"stage": "y", "axis": "xi"})]
+    steps: Directives = [
+        ("y", "split", {"axis": "x", "factor": 8}),
+        ("sum", "compute_with", {"stage": "y", "axis": "xi"}),
+    ]
     with pytest.raises(ScheduleError, match='"sum" would be folded in "xi" of "y", whose threads'):
         bound(PROGRAMS["map_and_sum"](), steps, {"y": {"xo": "block.x", "xi": "thread.x"}})

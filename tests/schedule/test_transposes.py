@@ -10,7 +10,7 @@ import raido as rd
 from raido.algo.graph.dtypes import f32, f64, i64, u8
 from raido.algo.graph.expr import SizeVar, const, fresh
 from raido.algo.graph.index import add, mul
-from raido.schedule.gang.transposes import rounds_of
+from raido.schedule.gang.transposes import shuffle_levels
 from raido.schedule.nest.nodes import Store
 
 rng = np.random.default_rng(7)
@@ -20,11 +20,11 @@ m = SizeVar("m")
 @pytest.mark.parametrize(("bits", "lanes"), [(8, 16), (16, 8), (16, 16), (32, 4), (32, 8), (32, 16), (64, 2), (64, 8)])
 def test_rounds_of_shuffles_make_columns_of_rows(bits, lanes):
     now = [[(row, column) for column in range(lanes)] for row in range(lanes)]
-    rounds = rounds_of(lanes, bits)
-    for made in rounds:
+    levels = shuffle_levels(lanes, bits)
+    for made in levels:
         now = [[(now[a] + now[b])[place] for place in places] for a, b, places in made]
     assert now == [[(row, column) for row in range(lanes)] for column in range(lanes)]
-    assert len(rounds) == lanes.bit_length() - 1 and all(len(made) == lanes for made in rounds)
+    assert len(levels) == lanes.bit_length() - 1 and all(len(made) == lanes for made in levels)
 
 
 def turned(dtype, lanes, columns, value=lambda e: e, **how):

@@ -69,7 +69,7 @@ def nest_of(algorithm: Any) -> Nest:
     return lower(complete.graph, complete.variants())
 
 
-def rounds_of(nest: Nest) -> tuple[bool, bool]:
+def iterations_of(nest: Nest) -> tuple[bool, bool]:
     """Whether the array loop stands inside a loop over rows, and whether rows are handed out as threads become free."""
     for outer in statements_within(nest.body):
         if isinstance(outer, For) and outer.kind == "parallel" and outer.stage.startswith(("loop_1", "while_1")):
@@ -93,7 +93,7 @@ def rounds_of(nest: Nest) -> tuple[bool, bool]:
 )
 def test_rows_end_by_themselves(algorithm: Any, inside: bool, dynamic: bool) -> None:
     nest = nest_of(algorithm)
-    assert rounds_of(nest) == (inside, dynamic)
+    assert iterations_of(nest) == (inside, dynamic)
     draw = np.random.default_rng(5)
     for n in (0, 1, 7, 40):
         arguments = [draw.uniform(0.5, 3, (n, 9)).astype(np.float32), draw.integers(0, 9, n)]

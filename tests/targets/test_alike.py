@@ -100,7 +100,7 @@ def blurs(a: rd.f32["h", "w"], *, last: float = 0.125):
     return a
 
 
-def in_strips(algorithm):
+def in_tiles(algorithm):
     schedule = algorithm.schedule()
     schedule["blur_3"].split("y", 8).parallel("yo").vectorize("x").partition_boundaries()
     for k in (2, 1, 0):
@@ -109,7 +109,7 @@ def in_strips(algorithm):
 
 
 def test_stages_of_one_kernel_that_differ_in_their_regions_are_one_function():
-    schedule, inside = in_strips(blurs), {"raido_blurs", "raido_blurs.blur_3", "raido_blurs.blur_3_yo"}
+    schedule, inside = in_tiles(blurs), {"raido_blurs", "raido_blurs.blur_3", "raido_blurs.blur_3_yo"}
     assert functions_of(blurs, schedule) == {*inside, "raido_blurs.blur_1_y"}
     run, rng = blurs.compile(schedule=schedule), np.random.default_rng(3)
     for shape in ((41, 70), (9, 2), (1, 33)):
@@ -119,7 +119,7 @@ def test_stages_of_one_kernel_that_differ_in_their_regions_are_one_function():
 
 def test_stages_that_differ_in_what_they_compute_are_not():
     other = rd.capture(blurs, last=0.25)
-    assert not any("blur_1" in name or "blur_2" in name for name in functions_of(other, in_strips(other)))
+    assert not any("blur_1" in name or "blur_2" in name for name in functions_of(other, in_tiles(other)))
 
 
 @rd.algorithm
@@ -132,7 +132,7 @@ def different(a: rd.f32["h", "w"]):
     return a
 
 
-def strips(algorithm, last):
+def row_tiles(algorithm, last):
     schedule = algorithm.schedule()
     schedule[last].split("y", 8).vectorize("x").partition_boundaries()
     for name in reversed([name for name in schedule.stages if name != last]):
@@ -142,7 +142,7 @@ def strips(algorithm, last):
 
 def test_loops_of_a_large_kernel_are_functions_though_no_others_are_alike():
     """LLVM takes twice as long for one function of three hundred stages as for its parts."""
-    schedule = strips(different, "part_39")
+    schedule = row_tiles(different, "part_39")
     parts = {symbol for symbol in functions_of(different, schedule) if ".part_" in symbol}
     assert len(parts) > 30
     a = np.random.default_rng(5).random((19, 70), np.float32)

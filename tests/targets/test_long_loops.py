@@ -21,7 +21,7 @@ def up_by(n: int, x: Any) -> Any:
     return rd.loop(n, lambda i, s: s * 3 + 1, x)
 
 
-def steps_below(n: int, x: Any) -> Any:
+def iterations_below(n: int, x: Any) -> Any:
     """Ends by its counter at the latest."""
     return rd.while_loop(lambda s: (s[0] > 0) & (s[1] < n), lambda s: (s[0] - 1, s[1] + 1), (x, rd.i32(0)))[1]
 
@@ -32,8 +32,8 @@ CHAINS = {
     "behind a long loop": (lambda x: down(up_by(40_000, x)), None),
     "behind another": (lambda x: down(1000 - down(x)), None),
     "in a loop": (lambda x: rd.loop(10, lambda i, s: down(s) + 1, x), None),
-    "behind one that counts itself": (lambda x: down(steps_below(1000, x)), LIMIT - 2 * (1 + 1001)),
-    "behind one that counts itself for long": (lambda x: down(steps_below(40_000, x)), None),
+    "behind one that counts itself": (lambda x: down(iterations_below(1000, x)), LIMIT - 2 * (1 + 1001)),
+    "behind one that counts itself for long": (lambda x: down(iterations_below(40_000, x)), None),
     "around a loop": (lambda x: rd.while_loop(lambda s: s > 0, lambda s: up_by(10, s) - s, x), None),
 }
 

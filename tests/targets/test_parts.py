@@ -101,5 +101,5 @@ def test_default_loops_of_parts_are_written_out(name: str) -> None:
         assert f's["out"].part("{part}")' in str(complete)
     last, say = list(parts.items())[-1]
     say(schedule["out"].part(last))
-    steps = [step for step in schedule.complete().steps if step.stage == f"out::{last}"]
-    assert steps == [step for step in schedule.steps if step.stage == f"out::{last}"]
+    directives = [directive for directive in schedule.complete().directives if directive.stage == f"out::{last}"]
+    assert directives == [directive for directive in schedule.directives if directive.stage == f"out::{last}"]

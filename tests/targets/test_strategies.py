@@ -215,7 +215,7 @@ def test_the_loops_that_combine_private_bins_are_a_part():
     """They take loop directives, which print, travel as JSON, and show in the nest; the bits are those of the usual loops."""
     schedule = weights.schedule()
     assert schedule["bins"].strategies()["private"].parts == ("values", "combine")
-    part = schedule["bins"].strategy("private", copies=2).part("combine")
+    part = schedule["bins"].strategy("private", replicas=2).part("combine")
     part.split("x", 10).parallel("xo").vectorize("xi", lanes=4)
     assert part.axes == ("xo", "xi")
     assert 's["bins"].part("combine").split("x", 10).parallel("xo").vectorize("xi", 4)' in str(schedule)

@@ -29,9 +29,9 @@ from raido.schedule.defaults.gpu.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.gpu.block_stages import decide_block_loops
 from raido.schedule.defaults.queries import is_tiled_product, shared_axis
 from raido.schedule.machine import WIDEST_ACCESS, Gpu
+from raido.schedule.recorded import Value
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
-from raido.schedule.steps import Value
 
 PASSES = 4  # iterations of a thread's loops for each term of a sum, at most: copies of both factors, and the products
 BUFFERS = 2  # of an asynchronous copy: threads compute on one, with one barrier for each iteration
@@ -55,12 +55,12 @@ def decide_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     loops = split_tiles(draft, stage, gpu, grouped=True)
     if loops is None:
         return False
-    copied, steps = arrays_to_copy(draft, stage), list[str]()
+    copied, chunks_of_fold = arrays_to_copy(draft, stage), list[str]()
     if copied and len(folds) == 1 and draft.decide(name, "split", axis=folds[0], factor=tile):
-        steps, folds = [folds[0] + "o"], [folds[0] + "i"]
-    order_tiles(draft, stage, loops, [], steps, folds)
-    for array in copied if steps else ():
-        decide_shared_copy(draft, name, array, steps[0], gpu, group_across_rows(draft, stage, array, gpu))
+        chunks_of_fold, folds = [folds[0] + "o"], [folds[0] + "i"]
+    order_tiles(draft, stage, loops, [], chunks_of_fold, folds)
+    for array in copied if chunks_of_fold else ():
+        decide_shared_copy(draft, name, array, chunks_of_fold[0], gpu, group_across_rows(draft, stage, array, gpu))
     return True
 
 
@@ -161,14 +161,14 @@ def split_tiles(draft: Draft, stage: Stage, gpu: Gpu, grouped: bool = False) -> 
 
 
 def order_tiles(
-    draft: Draft, stage: Stage, loops: Tiles, chunks: Sequence[str], steps: Sequence[str], folds: Sequence[str]
+    draft: Draft, stage: Stage, loops: Tiles, chunks: Sequence[str], chunks_of_fold: Sequence[str], folds: Sequence[str]
 ) -> None:
-    """Orders and binds the loops: blocks over `chunks` of the reduction and tiles, `steps` in a block, threads, and in a thread `folds`
-    around its results.
+    """Orders and binds the loops: blocks over `chunks` of the reduction and tiles, `chunks_of_fold` in a block, threads, and in a thread
+    `folds` around its results.
     """
     name, (outer, threads, own) = stage.name, loops
     planes = [*chunks, *(axis.name for axis in stage.axes[:-2])]
-    draft.decide(name, "reorder", axes=(*planes, *outer, *steps, *threads, *folds, *own))
+    draft.decide(name, "reorder", axes=(*planes, *outer, *chunks_of_fold, *threads, *folds, *own))
     bind_planes(draft, name, planes)
     bind(draft, name, outer, "block")
     bind(draft, name, threads, "thread")

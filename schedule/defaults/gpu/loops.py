@@ -25,9 +25,9 @@ from raido.schedule.defaults.gpu.long_folds import decide_long_columns, decide_l
 from raido.schedule.defaults.gpu.matrix_products import decide_matrix_products
 from raido.schedule.defaults.gpu.streams import elements_of_fold, elements_of_scan, elements_of_thread
 from raido.schedule.defaults.gpu.updates import (
+    decide_element_updates,
     decide_in_chunks,
     decide_start,
-    decide_steps_of_elements,
     many_chunks,
     product,
 )
@@ -209,10 +209,10 @@ def decide_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
 
 def decide_wide_chunks(draft: Draft, name: str, axis: str, threads: int, lanes: int) -> None:
     """Schedules the loops inside a chunk of which each thread takes `lanes` neighbouring elements at a time."""
-    outer, steps, inner, line = axis + "o", axis + "io", axis + "iio", axis + "iii"
+    outer, middle, inner, line = axis + "o", axis + "io", axis + "iio", axis + "iii"
     draft.decide(name, "split", axis=axis + "i", factor=threads * lanes)
     draft.decide(name, "split", axis=axis + "ii", factor=lanes)
-    draft.decide(name, "reorder", axes=(outer, inner, steps, line))
+    draft.decide(name, "reorder", axes=(outer, inner, middle, line))
     bind(draft, name, [outer], "block")
     bind_fold(draft, name, inner)
     draft.decide(name, "vectorize", axis=line)
@@ -424,8 +424,8 @@ def decide_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     Other updates run in chunks with private bins, or sorted by destination.
     """
     assert stage.update is not None
-    name, steps = stage.name, list(stage.reduction_axes)
-    mapped = list(takewhile(lambda axis: axis not in steps, stage.all_axes))
+    name, update_axes = stage.name, list(stage.reduction_axes)
+    mapped = list(takewhile(lambda axis: axis not in update_axes, stage.all_axes))
     if mapped:
         decide_threads(draft, stage, mapped, gpu)
         return
@@ -436,9 +436,9 @@ def decide_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     whole = [axis for axis in stage.axes if axis in stage.whole_axes]
     rows = [axis for axis in stage.axes if axis not in stage.whole_axes]
     if atomic or stage.update.mode == "unique":
-        decide_threads(draft, stage, [*steps, *(axis for axis in rows if not is_short(axis.extent))], gpu)
+        decide_threads(draft, stage, [*update_axes, *(axis for axis in rows if not is_short(axis.extent))], gpu)
     elif rows:
-        decide_steps_of_elements(draft, stage, rows, whole, gpu)
+        decide_element_updates(draft, stage, rows, whole, gpu)
         decide_threads(draft, stage, rows, gpu)  # each thread runs all steps, in order
     else:
         decide_in_chunks(draft, stage, whole, gpu)
@@ -448,12 +448,12 @@ def decide_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
 def decide_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     """Schedules an update of few bins: blocks have private bins in shared memory; returns whether there are so few."""
     assert stage.reduction is not None
-    step, *others = stage.reduction_axes
+    update_axis, *others = stage.reduction_axes
     counts = [known_extent(draft, axis.extent) for axis in stage.axes]
     size = prod(count or 0 for count in counts) * sum(body.dtype.itemsize for body in stage.bodies)
-    if not 0 < size <= gpu.shared // 2 or others or not step.name.isidentifier():
+    if not 0 < size <= gpu.shared // 2 or others or not update_axis.name.isidentifier():
         return False
-    threads, r = gpu.usual_threads, step.name
+    threads, r = gpu.usual_threads, update_axis.name
     try_out = Draft(draft.state, draft.machine, draft.sizes, draft.demand)
     if not try_out.decide(stage.name, "strategy", name="atomic"):  # shared bins need atomic steps
         return False

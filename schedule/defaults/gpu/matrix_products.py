@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from raido.algo.graph.expr import Axis
 from raido.algo.graph.rewrite import free_variables
-from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of, type_of_factors
+from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, DEPTH, ROWS, factors_of, type_of_factors
 from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.gpu.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.gpu.block_products import (
@@ -40,11 +40,11 @@ def decide_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu
     (i, j), (r,), name, size = stage.axes[-2:], stage.reduction_axes, stage.name, factors[0].dtype.itemsize
     lengths = [known_extent(draft, axis.extent) for axis in (i, j, r)]
     if not {i, j} <= set(axes) or any(
-        n is not None and n < least for n, least in zip(lengths, (ROWS, COLUMNS, STEPS), strict=True)
+        n is not None and n < least for n, least in zip(lengths, (ROWS, COLUMNS, DEPTH), strict=True)
     ):
         return False
     at_once = LINE // size // (BUFFERS if gpu.asynchronous else 1)
-    rows, columns, steps = tile_of_subgroup(gpu.registers, at_once, lengths)
+    rows, columns, depth = tile_of_subgroup(gpu.registers, at_once, lengths)
     subgroups = max(1, min(SUBGROUPS, (lengths[0] or SUBGROUPS * rows) // rows))
     trial = draft.trial()
     y, x, ro, ri = i.name, j.name, r.name + "o", r.name + "i"
@@ -60,7 +60,7 @@ def decide_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu
     trial.decide(name, "split", axis=x, factor=columns)
     trial.decide(name, "split", axis=x + "i", factor=COLUMNS)
     trial.decide(name, "split", axis=x + "ii", factor=COLUMNS // ALONG_X)
-    trial.decide(name, "split", axis=r.name, factor=steps)
+    trial.decide(name, "split", axis=r.name, factor=depth)
     planes = [axis.name for axis in stage.axes[:-2]]
     threads = [*([y + "io"] if subgroups > 1 else []), own + "i", x + "iio"]
     inside = [own + "o", x + "io", x + "iii"]
@@ -86,12 +86,12 @@ def is_along(draft: Draft, name: str, array: str, reduced: Axis) -> bool:
     return reduced.var in free_variables(load.indices[-1])
 
 
-def tile_of_subgroup(registers: int, steps: int, lengths: Sequence[int | None]) -> tuple[int, int, int]:
+def tile_of_subgroup(registers: int, depth: int, lengths: Sequence[int | None]) -> tuple[int, int, int]:
     """Returns the rows, columns and steps of a subgroup's tile: as square as its threads' registers allow, and no longer than the product
     is.
     """
     side = square_side(registers * ALONG_X * ALONG_Y)
-    wanted = (side, registers * ALONG_X * ALONG_Y // side, steps)
+    wanted = (side, registers * ALONG_X * ALONG_Y // side, depth)
     fitting = (w if n is None else min(w, 1 << (n.bit_length() - 1)) for w, n in zip(wanted, lengths, strict=True))
-    rows, columns, steps = fitting
-    return max(ROWS, rows), max(COLUMNS, columns), max(STEPS, steps)
+    rows, columns, depth = fitting
+    return max(ROWS, rows), max(COLUMNS, columns), max(DEPTH, depth)

@@ -20,7 +20,7 @@ from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
 
-PLACE = 7  # operations by which a thread computes and tests its index and an address or two
+INDEX = 7  # operations by which a thread computes and tests its index and an address or two
 
 
 def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
@@ -28,7 +28,7 @@ def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     if stage.axes[-1] is not x or len(stage.axes) < len(stage.all_axes) or stage.update or stage.scan:
         return 1
     lanes = _whole_vectors(draft, stage, x, gpu) if _is_arithmetic(*scalars_of(stage)) else 1
-    return lanes if gpu.branches or cost(stage) < PLACE * (lanes - 1) else 1
+    return lanes if gpu.branches or cost(stage) < INDEX * (lanes - 1) else 1
 
 
 def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:

@@ -15,7 +15,7 @@ from raido.schedule.machine import Gpu
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import axes_of
 from raido.schedule.strategies.parts import part_name, part_stage
-from raido.schedule.strategies.table import STEPS_FOR_A_BIN, strategies_of
+from raido.schedule.strategies.table import UPDATES_FOR_A_BIN, strategies_of
 
 MANY_RANGES = 128  # ranges of `sorted`, at least: each is a thread
 
@@ -26,7 +26,7 @@ def decide_in_chunks(draft: Draft, stage: Stage, bins: Sequence[Axis], gpu: Gpu)
     Ranges are of a few bins, or of more where one thread would take long to sum the counts of so many ranges.
     """
     assert stage.update is not None
-    name, task, count, steps = stage.name, draft.machine.task, product(bins), product(stage.reduction_axes)
+    name, task, count, updates = stage.name, draft.machine.task, product(bins), product(stage.reduction_axes)
     folds = stage.update.mode == "combine"
     far = (task, f"{count} > {MANY_RANGES * task}")
     for width, test in (far, (range_of_few(draft, stage), f"{count} > {task}")) if folds else (far,):
@@ -34,14 +34,14 @@ def decide_in_chunks(draft: Draft, stage: Stage, bins: Sequence[Axis], gpu: Gpu)
         if decide_sorted(branch, stage, width, count):
             decide_start(branch, stage, bins, gpu)
             decide_gpu_parts(branch, name)
-            draft.accept(branch.when(name, f"{test} and {steps} > {task}" if folds else test))
+            draft.accept(branch.when(name, f"{test} and {updates} > {task}" if folds else test))
     if folds:
         decide_private(draft, stage, count, gpu)
     else:
         decide_sorted(draft, stage, range_of_few(draft, stage), count)
 
 
-def decide_steps_of_elements(draft: Draft, stage: Stage, rows: Sequence[Axis], bins: Sequence[Axis], gpu: Gpu) -> None:
+def decide_element_updates(draft: Draft, stage: Stage, rows: Sequence[Axis], bins: Sequence[Axis], gpu: Gpu) -> None:
     """Records branches for many more steps, or rows, than elements of a row: element by element of the rows, steps sorted or with private
     bins.
     """
@@ -68,9 +68,9 @@ def decide_private(draft: Draft, stage: Stage, bins: str, gpu: Gpu) -> bool:
     """Chooses chunks of steps with private bins, each with more steps than bins, and enough of them for threads; returns whether that is
     legal.
     """
-    steps = product(stage.reduction_axes)
-    most = f"max({many_chunks(gpu)}, {steps} // {8 * draft.machine.task})"
-    chunks = f"min({most}, {steps} // ({STEPS_FOR_A_BIN} * {bins}))"
+    updates = product(stage.reduction_axes)
+    most = f"max({many_chunks(gpu)}, {updates} // {8 * draft.machine.task})"
+    chunks = f"min({most}, {updates} // ({UPDATES_FOR_A_BIN} * {bins}))"
     return draft.decide(stage.name, "strategy", name="private", chunks=chunks)
 
 
@@ -79,8 +79,8 @@ def decide_sorted(draft: Draft, stage: Stage, width: int, bins: str) -> bool:
 
     A thread has a range, or a chunk of the steps; counters, one for each range and chunk, are no more than steps.
     """
-    task, steps = draft.machine.task, product(stage.reduction_axes)
-    chunks = f"min({steps} // {task}, {steps} // ({bins} // {width} + 1))"
+    task, updates = draft.machine.task, product(stage.reduction_axes)
+    chunks = f"min({updates} // {task}, {updates} // ({bins} // {width} + 1))"
     return draft.decide(stage.name, "strategy", name="sorted", bins=width, chunks=chunks)
 
 
@@ -107,8 +107,8 @@ def decide_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> 
     if any(line.name in axes_of(plan, loop) for loop in bound):
         return
     threads = gpu.usual_threads
-    steps = {axis.name for axis in stage.reduction_axes}
-    apart = all(steps & set(axes_of(plan, loop)) for loop in bound)
+    updates = {axis.name for axis in stage.reduction_axes}
+    apart = all(updates & set(axes_of(plan, loop)) for loop in bound)
     if apart and draft.decide(name, "split", axis=line.name, factor=threads):
         bind(draft, name, [*(axis.name for axis in planes), line.name + "o"][-3:], "block")
         bind(draft, name, [line.name + "i"], "thread")

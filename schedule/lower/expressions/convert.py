@@ -65,34 +65,34 @@ class Storage:
     fold: tuple[int, ...] = ()
     layout: tuple[Part, ...] = ()
 
-    def place(
+    def indices_of(
         self, indices: tuple[Expr, ...], assumptions: Assumptions, known: dict[tuple[Expr, Expr], Expr] | None = None
     ) -> tuple[Expr, ...]:
         """The indices in the buffer of an element; `known` caches differences of indices and origins."""
         known = {} if known is None else known
         if not self.origin and not self.fold and not self.layout:
             return indices
-        placed = []
+        resolved = []
         for d, i in enumerate(indices):
             origin = self.origin[d] if self.origin else None
             if self.fold and self.fold[d]:
-                placed.append(ix.mod(i, self.fold[d]))
+                resolved.append(ix.mod(i, self.fold[d]))
             elif not self.layout and ix.constant_value(self.buffer.shape[d]) == 1:
-                placed.append(ix.as_index(0))
+                resolved.append(ix.as_index(0))
             else:
                 if origin is not None and (i, origin) not in known:
                     known[i, origin] = ix.sub(i, origin)
-                placed.append(i if origin is None else known[i, origin])
+                resolved.append(i if origin is None else known[i, origin])
         if not self.layout:
-            return tuple(placed)
+            return tuple(resolved)
         return tuple(
-            ix.as_index(0) if ix.constant_value(extent) == 1 else _laid_out(placed[d], steps, assumptions)
-            for (d, steps), extent in zip(self.layout, self.buffer.shape, strict=True)
+            ix.as_index(0) if ix.constant_value(extent) == 1 else _laid_out(resolved[d], divisions, assumptions)
+            for (d, divisions), extent in zip(self.layout, self.buffer.shape, strict=True)
         )
 
 
-def _laid_out(e: Expr, steps: tuple[tuple[str, int], ...], assumptions: Assumptions) -> Expr:
-    for name, k in steps:
+def _laid_out(e: Expr, divisions: tuple[tuple[str, int], ...], assumptions: Assumptions) -> Expr:
+    for name, k in divisions:
         e = settled(ix.floordiv(e, k) if name == "floordiv" else ix.mod(e, k), assumptions)
     return e
 
@@ -229,24 +229,24 @@ class Converter:
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> tuple[Any, ...]:
         """The expressions with variables replaced by `values`; boundary operations in `identity` are known to be the identity."""
-        return self.convert_copies(roots, (values,), assumptions, identity)[0]
+        return self.convert_instances(roots, (values,), assumptions, identity)[0]
 
-    def convert_copies(
+    def convert_instances(
         self,
         roots: Iterable[Expr],
-        copies: Sequence[Mapping[Node, Node]],
+        instances: Sequence[Mapping[Node, Node]],
         assumptions: Assumptions,
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> list[tuple[Any, ...]]:
         """The expressions as `convert` gives them for several instances of `values`; nodes that do not differ between
         instances are converted once."""
-        roots, first = tuple(roots), copies[0]
+        roots, first = tuple(roots), instances[0]
         order = self.order(roots, frozenset(v for v in first if not isinstance(v, Var)))
         inside = {pair for b in identity for pair in ((b.args[0], None), b.args)}  # type: ignore[attr-defined]
         memo: dict[Node, Node]
         done: dict[Node, Node] = {}
         found = []
-        for values in copies:
+        for values in instances:
             known, within = assumptions, {}
             if order.binders:
                 known, within = with_loop_states(
@@ -386,17 +386,17 @@ class Converter:
         if empty:
             some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
             predicate = conjunction(some if predicate is None else (*some, predicate))
-        buffer, place = storage.buffer, storage.place(indices, assumptions, self._distances)
+        buffer, coordinates = storage.buffer, storage.indices_of(indices, assumptions, self._distances)
         if node.array in self.inputs:
-            buffer, place = self._flattened(buffer, indices)
-        read: Read = Read(buffer, place, predicate)
+            buffer, coordinates = self._flattened(buffer, indices)
+        read: Read = Read(buffer, coordinates, predicate)
         if faults:
             self.faults.setdefault(read, tuple(faults))
         return self.forward.get(read, read)
 
     def _flattened(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
         """An input and indices, or a flattened view of it with one index where the indices are quotient and remainder of that index."""
-        places, shape = ix.flattened(indices, buffer.shape)
+        coordinates, shape = ix.flattened(indices, buffer.shape)
         if len(shape) == len(buffer.shape) or buffer.strides:
             return buffer, indices
         key = buffer, shape
@@ -404,7 +404,7 @@ class Converter:
             self.views[key] = Buffer(
                 f"{buffer.name}_flat", buffer.dtype, key[1], "parameter", new_serial(), (), 1, None
             )
-        return self.views[key], places
+        return self.views[key], coordinates
 
     def _division(self, node: Op, args: tuple[Expr, Expr], assumptions: Assumptions) -> Node:
         a, b = args

@@ -21,9 +21,9 @@ from raido.schedule.lower.expressions.dag import (
     scalar_order,
 )
 from raido.schedule.lower.expressions.emit_private import PrivateEmitter
-from raido.schedule.lower.expressions.steps import (
+from raido.schedule.lower.expressions.fold_updates import (
+    fold_operands,
     replace_neutral,
-    step_operands,
 )
 from raido.schedule.nest.nodes import For, If, Store
 from raido.schedule.nest.nodes import While as WhileStatement
@@ -33,7 +33,7 @@ from raido.schedule.stages.stage import LaneFold
 
 
 class Emitter(PrivateEmitter):
-    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`StepEmitter`), array states of loops
+    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`FoldEmitter`), array states of loops
     (`PrivateEmitter`), and forms with several results."""
 
     def form(self, form: Any) -> None:
@@ -168,7 +168,7 @@ class Emitter(PrivateEmitter):
             scopes.append((manager, scope, (axis.var, extent)))
         in_lanes = isinstance(form, LaneFold)
         fold = replace_neutral(form, identities_of(form)) if in_lanes else form
-        self._fold_here(fold, registers, (), self._block(step_operands(form, self.contract)), self.contract)
+        self._fold_here(fold, registers, (), self._block(fold_operands(form, self.contract)), self.contract)
         for manager, scope, (var, extent) in reversed(scopes):
             manager.__exit__(None, None, None)
             how: dict[str, Any] = {}

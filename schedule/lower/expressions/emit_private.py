@@ -31,12 +31,12 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.rewrite import children, free_variables
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.expressions.dag import begun_with, scalar_order
-from raido.schedule.lower.expressions.emit_steps import StepEmitter
+from raido.schedule.lower.expressions.emit_folds import FoldEmitter
 from raido.schedule.nest.nodes import For, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
-class PrivateEmitter(StepEmitter):
+class PrivateEmitter(FoldEmitter):
     """Emits the states of loops, in registers and private arrays."""
 
     def _registers(self, names: Sequence[str], dtypes: Sequence[DType]) -> list[Buffer]:
@@ -169,8 +169,8 @@ class PrivateEmitter(StepEmitter):
 
     def _copy(self, buffer: Buffer, source: Buffer) -> None:
         axes = tuple(Axis(fresh("x"), extent) for extent in buffer.shape)
-        places = tuple(axis.var for axis in axes)
-        self._for_each(axes, lambda: self.builder.add(Store(buffer, places, Read(source, places, None))))
+        indices = tuple(axis.var for axis in axes)
+        self._for_each(axes, lambda: self.builder.add(Store(buffer, indices, Read(source, indices, None))))
 
     def _for_each(self, axes: Sequence[Axis], body: Callable[[], None]) -> None:
         """Emits loops over all indices."""
@@ -191,14 +191,14 @@ class PrivateEmitter(StepEmitter):
         rank = len(e.indices) // len(e.values)
         found: list[tuple[NestExpr | None, tuple[NestExpr, ...], NestExpr]] = []
         for k, (test, value) in enumerate(zip(e.tests, e.values, strict=True)):
-            place: tuple[Any, ...] = tuple(self._find(i) for i in e.indices[k * rank : (k + 1) * rank])
+            indices: tuple[Any, ...] = tuple(self._find(i) for i in e.indices[k * rank : (k + 1) * rank])
             holds = None if isinstance(test, Const) and test.value else self._find(test)
-            found.append((holds, place, self._find(value)))  # type: ignore[arg-type]
+            found.append((holds, indices, self._find(value)))  # type: ignore[arg-type]
         return found
 
     def _put(self, buffer: Buffer, changes: Sequence[tuple[NestExpr | None, tuple[NestExpr, ...], NestExpr]]) -> None:
-        for holds, place, value in changes:
-            self.builder.add(Store(buffer, place, value, holds))
+        for holds, indices, value in changes:
+            self.builder.add(Store(buffer, indices, value, holds))
 
     def filled(self, fill: Fill) -> Buffer:
         """Emits the statements that fill a private array, and returns its buffer."""

@@ -24,7 +24,7 @@ from raido.schedule.lower.expressions.dag import (
     is_trivial,
     name_of,
 )
-from raido.schedule.lower.expressions.steps import Operator
+from raido.schedule.lower.expressions.fold_updates import Operator
 from raido.schedule.nest.nodes import Check, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 

@@ -187,7 +187,10 @@ class _Guessing:
             rest = ix.sub(gap, ix.mul(var, c)) if c in (1, -1) else None
             if rest is not None and self.own.isdisjoint(free_variables(rest)):
                 limit = ix.mul(rest, -1) if c == 1 else rest
-                yield [limit, *(ix.add(limit, step) for step in _steps(var, self.loop.body[k]) if step * c < 0)], c == 1  # type: ignore[operator]
+                yield (
+                    [limit, *(ix.add(limit, offset) for offset in _offsets(var, self.loop.body[k]) if offset * c < 0)],
+                    c == 1,
+                )  # type: ignore[operator]
 
     def _first(self, guesses: Sequence[Bound]) -> list[Bound]:
         """The guesses that hold of the states' initial values."""
@@ -240,7 +243,7 @@ def _chosen_among(e: Expr) -> list[Expr]:
     return [e]
 
 
-def _steps(var: Var, e: Expr) -> list[int]:
+def _offsets(var: Var, e: Expr) -> list[int]:
     """The constants by which an iteration changes a state."""
     found, stack = [], [e]
     while stack:
@@ -248,9 +251,9 @@ def _steps(var: Var, e: Expr) -> list[int]:
         if isinstance(part, Op) and part.name == "select":
             stack += part.args[1:]
             continue
-        step = ix.difference(part, var) if part.dtype is i64 and _is_index(part) else None
-        if step:
-            found.append(step)
+        offset = ix.difference(part, var) if part.dtype is i64 and _is_index(part) else None
+        if offset:
+            found.append(offset)
     return found
 
 

@@ -28,7 +28,7 @@ from raido.schedule.lower.regions.placement import Placement
 from raido.schedule.lower.regions.sharing import outermost
 from raido.schedule.plan import Root
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_values
-from raido.schedule.stages.updates.dependence import Steps, conflict
+from raido.schedule.stages.updates.dependence import ElementUpdates, conflict
 from raido.schedule.stages.updates.repeated_copies import (
     CONFLICT,
     NOT_ITS_OWN,
@@ -309,7 +309,7 @@ class Body:
         lowered = self.lowered_stages.get(consumer)
         if reader.load is None or reader.lowered is None or lowered is None or lowered.stage.update is None:
             return False
-        return finds_unchanged(reader.load, reader.lowered, lowered, steps_of_lowered(lowered), self.host.placement)
+        return finds_unchanged(reader.load, reader.lowered, lowered, updates_of_lowered(lowered), self.host.placement)
 
 
 def _is_whole(lowered: LoweredStage) -> bool:
@@ -337,11 +337,11 @@ def _why_apart(
         return NOT_WHOLE
     if _runs_with_others(lowered, lowered_stages):
         return SHARED_LOOPS
-    steps = steps_of_lowered(lowered)
-    if any(load.array in starts for load in loads_in(*steps.evaluated)):
+    updates = updates_of_lowered(lowered)
+    if any(load.array in starts for load in loads_in(*updates.evaluated)):
         if lowered.overlaps:
             return OVERLAPPING
-        if conflict(steps, starts) is not None:
+        if conflict(updates, starts) is not None:
             return CONFLICT
     return None
 
@@ -360,17 +360,19 @@ def _runs_with_others(lowered: LoweredStage, lowered_stages: Mapping[str, Lowere
     return any(host is not None and host.stage == lowered.stage.name for host in hosts)
 
 
-def steps_of_lowered(lowered: LoweredStage) -> Steps:
+def updates_of_lowered(lowered: LoweredStage) -> ElementUpdates:
     """The iterations of an update as lowered, with inlined stages."""
     fold, update = lowered.reduction, lowered.stage.update
     assert fold is not None and update is not None
     count = len(fold.left)
-    indices = iter(fold.values[count : count + sum(place is not None for place in update.places)])
-    pairs = zip(lowered.stage.axes, update.places, strict=True)
-    places = tuple(axis.var if place is None else next(indices) for axis, place in pairs)
-    mapped = tuple(axis for axis, place in zip(lowered.stage.axes, update.places, strict=True) if place is None)
+    indices = iter(fold.values[count : count + sum(position is not None for position in update.index_values)])
+    pairs = zip(lowered.stage.axes, update.index_values, strict=True)
+    coordinates = tuple(axis.var if position is None else next(indices) for axis, position in pairs)
+    mapped = tuple(
+        axis for axis, position in zip(lowered.stage.axes, update.index_values, strict=True) if position is None
+    )
     evaluated = (*fold.values, *fold.combine, *fold.neutral)
-    return Steps((*mapped, *lowered.stage.reduction_axes), places, evaluated, update.mode == "unique")
+    return ElementUpdates((*mapped, *lowered.stage.reduction_axes), coordinates, evaluated, update.mode == "unique")
 
 
 def _host_scalar(stage: ControlStage) -> Node:

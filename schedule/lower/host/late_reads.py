@@ -24,20 +24,22 @@ from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.regions.coordinates import Coordinates
 from raido.schedule.lower.regions.placement import Placement
 from raido.schedule.plan import At, Fuse, Split
-from raido.schedule.stages.updates.dependence import Steps, leaves_alone, place_of
+from raido.schedule.stages.updates.dependence import ElementUpdates, bare_index, leaves_alone
 
 
-def finds_unchanged(load: Load, reader: LoweredStage, update: LoweredStage, steps: Steps, placement: Placement) -> bool:
+def finds_unchanged(
+    load: Load, reader: LoweredStage, update: LoweredStage, updates: ElementUpdates, placement: Placement
+) -> bool:
     """Whether a read by a stage that runs in the loops of an update, or later, provably finds the elements from before
     the update's first iteration."""
-    if leaves_alone(steps, load.indices, reader.stage.all_axes, scalar_nodes(*reader.bodies)):
+    if leaves_alone(updates, load.indices, reader.stage.all_axes, scalar_nodes(*reader.bodies)):
         return True
     position = _position(reader, update, placement.lowered_stages)
     one_pass = update.plan.strategy is None or update.plan.strategy[0] in ("serial", "atomic")
     if position is None or not one_pass or update.overlaps or update.plan.instead:
         return False
     around = _loops_around(update, position)
-    return around is not None and _is_carried_by_none(around, position, load, reader, update, steps, placement)
+    return around is not None and _is_carried_by_none(around, position, load, reader, update, updates, placement)
 
 
 def _position(reader: LoweredStage, update: LoweredStage, lowered_stages: Mapping[str, LoweredStage]) -> int | None:
@@ -58,7 +60,7 @@ def _loops_around(update: LoweredStage, position: int) -> list[tuple[str, bool]]
     fused = {r.into: (r.outer, r.inner) for r in update.plan.relations if isinstance(r, Fuse)}
     if any(isinstance(r, Split) and r.parent in fused for r in update.plan.relations):
         return None
-    loops = (loop for k, loop in enumerate(update.plan.loops[: position + 1]) if not update.chosen_by_steps(k))
+    loops = (loop for k, loop in enumerate(update.plan.loops[: position + 1]) if not update.chosen_by_updates(k))
     found = [(loop.name, loop.kind == "serial") for loop in loops]
     while any(name in fused for name, _ in found):
         found = [(part, in_order) for name, in_order in found for part in fused.get(name, (name,))]
@@ -71,7 +73,7 @@ def _is_carried_by_none(
     load: Load,
     reader: LoweredStage,
     update: LoweredStage,
-    steps: Steps,
+    updates: ElementUpdates,
     placement: Placement,
 ) -> bool:
     """Whether none of these loops around a read and the update carries a dependence from the update to the read: no earlier iteration, or
@@ -80,20 +82,20 @@ def _is_carried_by_none(
     here = Coordinates(axes, [r for r in update.plan.relations if isinstance(r, Split)])
     assumptions, others = Assumptions(), []
     for name, in_order in around:
-        low, high, step = here.bounds(name)
+        low, high, stride = here.bounds(name)
         chosen, outside = fresh(name), here.copy()
         assumptions = assumptions.with_range(chosen, low, ix.sub(high, 1))
         here.choose(name, chosen, _as_it_is)
-        others.append((name, outside, (low, ix.sub(chosen, step))))
+        others.append((name, outside, (low, ix.sub(chosen, stride))))
         if not in_order:
-            others.append((name, outside, (ix.add(chosen, step), ix.sub(high, 1))))
+            others.append((name, outside, (ix.add(chosen, stride), ix.sub(high, 1))))
     read = _region(load, reader, LoopCursor(update, [here], placement.loops.compute), position, assumptions, placement)
     for name, outside, (first, last) in others:
         there, other = outside.copy(), fresh(name)
         there.choose(name, other, _as_it_is)
         ranges = ranges_of(LoopCursor(update, [there], placement.loops.compute))
         known = assumptions.with_range(other, first, last)
-        changed = (interval(place_of(e), ranges, known) for e in steps.places)
+        changed = (interval(bare_index(e), ranges, known) for e in updates.indices)
         if not any(_lie_apart(a, b, known) for a, b in zip(read, changed, strict=True)):
             return False
     return True

@@ -60,8 +60,8 @@ class Limits:
                 dividend, divisor = node.args
                 if divisor not in self.divisors:
                     self.divisors.append(divisor)
-                    place = site(divisor_text(divisor))
-                    self.add(Check(Op("ne", bool_, (divisor, const(i64, 0))), "division", place, (dividend,)))
+                    location = site(divisor_text(divisor))
+                    self.add(Check(Op("ne", bool_, (divisor, const(i64, 0))), "division", location, (dividend,)))
         if self._most(e) > LARGEST_NUMBER and all(isinstance(n, (Const, SizeVar, Op)) for n in topological(e)):
             sizes = sizes_within((e,))
             self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(""), sizes))

@@ -141,12 +141,12 @@ class Host:
             self.builder.add(Copy(source, destination))
             return True
         shape = self.converter.shape_of(array)
-        places = tuple(fresh(f"d{k}") for k in range(len(shape)))
-        value = Read(source, storage.place(places, self.builder.assumptions), None)
-        statement: Statement = Store(destination, places, value)
-        for k, (place, extent) in reversed(tuple(enumerate(zip(places, shape, strict=True)))):
-            kind = "vector" if k == len(places) - 1 else "serial"
-            statement = For(place, ix.as_index(0), extent, 1, Block((statement,)), kind, tail="default")
+        indices = tuple(fresh(f"d{k}") for k in range(len(shape)))
+        value = Read(source, storage.indices_of(indices, self.builder.assumptions), None)
+        statement: Statement = Store(destination, indices, value)
+        for k, (index, extent) in reversed(tuple(enumerate(zip(indices, shape, strict=True)))):
+            kind = "vector" if k == len(indices) - 1 else "serial"
+            statement = For(index, ix.as_index(0), extent, 1, Block((statement,)), kind, tail="default")
         self.builder.add(Produce("copy", Block((statement,))))
         return True
 

@@ -52,11 +52,11 @@ def edges_of(loops: Loops, cursor: LoopCursor, position: int) -> list[Edge]:
     """The unrolled loops inside the reduction at `position` that an edge may cut off; none where its accumulators are no register tile."""
     lowered, builder = cursor.lowered, loops.builder
     inner = range(position, len(lowered.plan.loops))
-    if len(cursor.copies) > 1 or builder.inside("block"):
+    if len(cursor.instances) > 1 or builder.inside("block"):
         return []
     if any(loops.placer.places(lowered, p) or loops.sharing.sharers(lowered, p) for p in inner):
         return []
-    (coordinates,) = cursor.copies
+    (coordinates,) = cursor.instances
     found = []
     for plan in (lowered.plan.loops[p] for p in inner):
         if plan.name in lowered.reduced or plan.kind == "vector":
@@ -86,7 +86,7 @@ def parts(loops: Loops, cursor: LoopCursor, edges: Sequence[Edge]) -> Iterator[l
             each.append(_values(loops, edge, ix.add(edge.low, var)))
         rows = []
         for values in product(*each):
-            coordinates = cursor.copies[0].copy()
+            coordinates = cursor.instances[0].copy()
             for edge, (value, _) in zip(edges, values, strict=True):
                 coordinates.choose(edge.loop, value, loops.bind)
             rows.append(Row(coordinates, tuple(e for _, condition in values for e in condition)))

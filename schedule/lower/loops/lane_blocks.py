@@ -50,8 +50,8 @@ class LaneBlocks:
     def fold(self, cursor: LoopCursor, position: int) -> None:
         """The vector loop at `position` of a fold in blocks; nothing else happens in it (`checks/lanes_along_folds.py`)."""
         plan, total = cursor.lowered.plan.loops[position], accumulators_of(cursor)
-        inside = tuple(axis for axis in total.axes if cursor.copies[0].ranges[axis].value is None)
-        low, high, step = cursor.copies[0].bounds(plan.name)
+        inside = tuple(axis for axis in total.axes if cursor.instances[0].ranges[axis].value is None)
+        low, high, step = cursor.instances[0].bounds(plan.name)
         lanes = plan.lanes * plan.interleave
         if lanes == 1:
             self.loops.loop(cursor, position, "serial")
@@ -59,9 +59,9 @@ class LaneBlocks:
         length = self.builder.name("block", ix.floordiv(ix.sub(high, low), lanes * step))
         with self.builder.when(Op("gt", bool_, (length, const(i64, 0))), ix.sub(length, 1)):
             self._blocks(cursor, position, total, inside, low, length, lanes, step)
-        rest = cursor.copies[0].copy()
+        rest = cursor.instances[0].copy()
         rest.narrow(plan.name, ix.add(low, ix.mul(length, lanes * step)), high)
-        self.loops.loop(replace(cursor, copies=[rest]), position, "serial")
+        self.loops.loop(replace(cursor, instances=[rest]), position, "serial")
 
     def _blocks(
         self,
@@ -87,15 +87,15 @@ class LaneBlocks:
         lengths = tuple(total.lengths[d] for d in which)
         own = Accumulators(buffers, inside, ({a: origin[a] for a in inside},), False, lengths, (), (lane,))
 
-        def place_of(at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        def index_of(at: tuple[Expr, ...]) -> tuple[Expr, ...]:
             chosen = dict(zip(inside, at, strict=True))
-            values = {axis: cursor.copies[0].ranges[axis].value for axis in total.axes if axis not in chosen}
+            values = {axis: cursor.instances[0].ranges[axis].value for axis in total.axes if axis not in chosen}
             return tuple(chosen[a] if a in chosen else ix.sub(values[a], origin[a]) for a in total.axes)  # type: ignore[arg-type]
 
         how = as_planned(plan, lowered.stage.name)
 
         def start(at: tuple[Expr, ...]) -> None:
-            neutral = self.reductions.neutral(cursor, total, place_of(at))
+            neutral = self.reductions.neutral(cursor, total, index_of(at))
             with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how):
                 for buffer, value in zip(buffers, neutral, strict=True):
                     builder.add(Store(buffer, (*at, first), value))
@@ -106,14 +106,14 @@ class LaneBlocks:
             builder.loop(lane, ix.as_index(0), ix.as_index(lanes), 1, **how),
         ):
             at = ix.add(low, ix.mul(ix.add(ix.mul(lane, length), turn), step))
-            fold = replace(cursor, copies=[cursor.copies[0].copy()], accumulators=own, origin_of=[0])
+            fold = replace(cursor, instances=[cursor.instances[0].copy()], accumulators=own, origin_of=[0])
             self.loops.choose(fold, position, [[at]])
 
         def join(at: tuple[Expr, ...]) -> None:
-            place = place_of(at)
+            indices = index_of(at)
             for k in range(lanes):
-                left = [builder.name("left", Read(b, place, None)) for b in total.buffers]
+                left = [builder.name("left", Read(b, indices, None)) for b in total.buffers]
                 right = [builder.name("right", Read(b, (*at, ix.as_index(k)), None)) for b in buffers]
-                self.reductions.combine(cursor, total, place, left, right)
+                self.reductions.combine(cursor, total, indices, left, right)
 
         self.reductions.each(lengths, join, unrolled=total.buffers[0].scope == "register")

@@ -18,7 +18,7 @@ from raido.algo.graph.assumptions import interval
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
 from raido.schedule.checks.levels import bound
-from raido.schedule.checks.matrix_units import STEPS
+from raido.schedule.checks.matrix_units import DEPTH
 from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
 from raido.schedule.lower.expressions.convert import Converter, conjunction
 from raido.schedule.lower.expressions.emit import Emitter
@@ -31,8 +31,8 @@ from raido.schedule.lower.loops.partials import PartialFolds
 from raido.schedule.lower.loops.peeling import Peeling, Piece, at_boundaries, at_lines
 from raido.schedule.lower.loops.prefetches import prefetch
 from raido.schedule.lower.loops.reductions import Reductions
-from raido.schedule.lower.loops.rows import places_in_row, row_by_row, rows_through
-from raido.schedule.lower.loops.strip_mining import strips_of
+from raido.schedule.lower.loops.rows import indices_in_row, row_by_row, rows_through
+from raido.schedule.lower.loops.strip_mining import peeled_tiles
 from raido.schedule.lower.loops.versions import all_hold, peeling_of, specialised_work, vanishing
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.regions.coordinates import Coordinates
@@ -55,7 +55,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.state import trip_count
 
-MOST_COPIES = 1024  # instances of a body in all unrolled loops around it
+MOST_INSTANCES = 1024  # instances of a body in all unrolled loops around it
 
 
 class Loops:
@@ -179,7 +179,7 @@ class Loops:
             if self.thread_folds.applies(cursor, position):
                 self.thread_folds.fold(cursor, position)
                 return
-        bounds = [self.bounds(c, plan.name) for c in cursor.copies]
+        bounds = [self.bounds(c, plan.name) for c in cursor.instances]
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]
         trips = {ix.difference(h, lo) for lo, h in dict.fromkeys(zip(lows, highs, strict=True))}
         trip = None if len(trips) != 1 else trips.pop()
@@ -194,7 +194,7 @@ class Loops:
                 return
         if count == 1 and kind != "parallel":
             self.choose(cursor, position, [[low] for low in lows])
-        elif kind == "unroll" and count is not None and 0 < count * len(cursor.copies) <= MOST_COPIES:
+        elif kind == "unroll" and count is not None and 0 < count * len(cursor.instances) <= MOST_INSTANCES:
             self.choose(cursor, position, [[ix.add(low, k * step) for k in range(count)] for low in lows])
         elif kind == "unroll" and (count := self._most_in_registers(cursor, bounds)) is not None:
             self._tested(cursor, position, count, *bounds[0])
@@ -205,14 +205,14 @@ class Loops:
             with self._for(lowered, plan, var, ix.as_index(0), ix.as_index(trip), step, kind):
                 self.choose(cursor, position, [[ix.add(low, var)] for low in lows])
         else:
-            for k, coordinates in enumerate(cursor.copies):
-                single = replace(cursor, copies=[coordinates], origin_of=[cursor.origin_of[k]])
+            for k, coordinates in enumerate(cursor.instances):
+                single = replace(cursor, instances=[coordinates], origin_of=[cursor.origin_of[k]])
                 self.loop(single, position, kind)
 
     def _has_full_tiles(self, cursor: LoopCursor, position: int) -> bool:
         """Whether the loops inside, over a thread's accumulators, have provably the trip counts of a full tile."""
         lowered = cursor.lowered
-        for coordinates in cursor.copies:
+        for coordinates in cursor.instances:
             first = coordinates.copy()
             first.choose(
                 lowered.plan.loops[position].name, self.bounds(first, lowered.plan.loops[position].name)[0], _unnamed
@@ -242,7 +242,7 @@ class Loops:
         if not doubtful:
             self._plain(cursor, position, "matrix", low, end, step)
             return
-        peeled = replace(cursor, copies=[c.copy() for c in cursor.copies])
+        peeled = replace(cursor, instances=[c.copy() for c in cursor.instances])
         with self.builder.block(assumptions.with_known(*doubtful), branch=True) as whole:
             self._plain(cursor, position, "matrix", low, end, step)
         with self.builder.block(branch=True) as otherwise:
@@ -255,13 +255,13 @@ class Loops:
         most = ix.constant_value(
             trip_count(cursor.lowered.stage, cursor.lowered.plan, cursor.lowered.plan.loops[position].name)
         )
-        if most is not None and most > STEPS:
-            number, count = fresh("part"), self.builder.name("parts", ix.floordiv(length, STEPS))
-            parts = replace(cursor, copies=[c.copy() for c in cursor.copies])
+        if most is not None and most > DEPTH:
+            number, count = fresh("part"), self.builder.name("parts", ix.floordiv(length, DEPTH))
+            parts = replace(cursor, instances=[c.copy() for c in cursor.instances])
             with self.builder.loop(number, ix.as_index(0), count, 1):
-                begin = ix.add(low, ix.mul(number, STEPS))
-                self._plain(parts, position, "matrix", begin, ix.add(begin, STEPS), step)
-            low = ix.add(low, ix.mul(count, STEPS))
+                begin = ix.add(low, ix.mul(number, DEPTH))
+                self._plain(parts, position, "matrix", begin, ix.add(begin, DEPTH), step)
+            low = ix.add(low, ix.mul(count, DEPTH))
         self._plain(cursor, position, "matrix", low, high, step)
 
     def _runs_once(self, low: Expr, high: Expr, step: int) -> bool:
@@ -287,7 +287,7 @@ class Loops:
             extent_bound(low, ix.sub(high, 1), high, self.builder.assumptions, self.builder.meaning)
         )
         count = None if most is None else -(-most // step)
-        return count if count is not None and count * cursor.tested <= MOST_COPIES else None
+        return count if count is not None and count * cursor.tested <= MOST_INSTANCES else None
 
     def _tested(self, cursor: LoopCursor, position: int, count: int, low: Expr, high: Expr, step: int) -> None:
         """Emits the loop at `position` written out `count` times, each iteration behind the test that it is in range."""
@@ -329,8 +329,10 @@ class Loops:
         """The certificates of a loop over updates whose indices the program promises to be unique."""
         position = lowered.plan.loops.index(plan)
         sharers = (lowered, *self.sharing.sharers(lowered, position))
-        steps = (each for each in sharers if each.stage.update and each.plan.loops[position].name in each.reduced)
-        unique = (each for each in steps if each.stage.update and each.stage.update.mode == "unique")
+        with_updates = (
+            each for each in sharers if each.stage.update and each.plan.loops[position].name in each.reduced
+        )
+        unique = (each for each in with_updates if each.stage.update and each.stage.update.mode == "unique")
         return tuple(made for each in unique for made in self.certificates("unique_indices", each))
 
     def certificates(self, by: str, lowered: LoweredStage) -> tuple[Certificate, ...]:
@@ -348,12 +350,12 @@ class Loops:
         if lowered.blocked or (step > 1 and (lowered.in_phases(position) or lowered.is_around_phases(position))):
             iterations = ix.ceildiv(ix.sub(high, low), step)
             with self._for(lowered, plan, var, ix.as_index(0), iterations, 1, kind, peeled):
-                self.choose(cursor, position, [[ix.add(low, ix.mul(var, step))]] * len(cursor.copies))
+                self.choose(cursor, position, [[ix.add(low, ix.mul(var, step))]] * len(cursor.instances))
             return
         with self._for(lowered, plan, var, low, high, step, kind, peeled) as scope:
             known = [e for e in piece.known(var) if not scope.assumptions.nonnegative(e)] if piece is not None else []
             scope.assumptions = scope.assumptions.with_known(*known) if known else scope.assumptions
-            self.choose(cursor, position, [[var]] * len(cursor.copies))
+            self.choose(cursor, position, [[var]] * len(cursor.instances))
 
     def _segments(
         self,
@@ -371,7 +373,7 @@ class Loops:
             return
         peeled = peeling_of(cursor, position, low, high, step, self.builder.assumptions, among)
         if step > 1 and kind == "vector" and cursor.lowered.in_phases(position):
-            self._strips(cursor, position, peeled, low, high, step)
+            self._tiles(cursor, position, peeled, low, high, step)
             return
         if peeled is None:
             self._plain(cursor, position, kind, low, high, step)
@@ -401,7 +403,7 @@ class Loops:
                 self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
         return rows is not None
 
-    def _strips(
+    def _tiles(
         self,
         cursor: LoopCursor,
         position: int,
@@ -415,7 +417,7 @@ class Loops:
         if peeled is not None:
             inside = replace(cursor, identity=cursor.identity | peeled[0].identity)
             interior = peeled[1], ix.add(peeled[2], 1)
-        for each in strips_of(cursor, inside, name, (low, high), interior, step, self.builder.assumptions):
+        for each in peeled_tiles(cursor, inside, name, (low, high), interior, step, self.builder.assumptions):
             piece = Piece(False, each.kind, each.low, each.high)
             self._plain(each.cursor, position, each.kind, each.low, each.high, step, piece)
 
@@ -446,18 +448,18 @@ class Loops:
     def choose(self, cursor: LoopCursor, position: int, values: list[list[Expr]]) -> None:
         """Sets the loop at `position` to these values, for each instance one or (unrolled) several, and emits its body."""
         lowered, plan = cursor.lowered, cursor.lowered.plan.loops[position]
-        copies, origins = [], []
-        for k, (coordinates, options) in enumerate(zip(cursor.copies, values, strict=True)):
+        instances, origins = [], []
+        for k, (coordinates, options) in enumerate(zip(cursor.instances, values, strict=True)):
             for value in options:
                 chosen = coordinates.copy()
                 chosen.choose(plan.name, value, self.bind)
-                copies.append(chosen)
+                instances.append(chosen)
                 origins.append(cursor.origin_of[k])
         ordered = any(in_order(each, position) for each in (lowered, *self.sharing.sharers(lowered, position)))
-        jammed = len(copies) == 1 or not (ordered or self._places_inside(cursor, position))
-        groups = [range(len(copies))] if jammed else [[k] for k in range(len(copies))]
+        jammed = len(instances) == 1 or not (ordered or self._places_inside(cursor, position))
+        groups = [range(len(instances))] if jammed else [[k] for k in range(len(instances))]
         for group in groups:
-            part = replace(cursor, copies=[copies[k] for k in group], origin_of=[origins[k] for k in group])
+            part = replace(cursor, instances=[instances[k] for k in group], origin_of=[origins[k] for k in group])
             if len(groups) == 1:
                 self._iteration(part, position)
             else:
@@ -481,17 +483,17 @@ class Loops:
         self.sharing.leave(cursor, position)
 
     def _guarded(self, cursor: LoopCursor, position: int) -> None:
-        guards = [g for c in cursor.copies for g in c.guards]
+        guards = [g for c in cursor.instances for g in c.guards]
         if not guards:
             self.inside(cursor, position)
             return
-        if len(cursor.copies) > 1:
-            for k, coordinates in enumerate(cursor.copies):
+        if len(cursor.instances) > 1:
+            for k, coordinates in enumerate(cursor.instances):
                 with self.builder.block() as scope:
-                    self._guarded(replace(cursor, copies=[coordinates], origin_of=[cursor.origin_of[k]]), position)
+                    self._guarded(replace(cursor, instances=[coordinates], origin_of=[cursor.origin_of[k]]), position)
                 self.builder.add(Block(tuple(scope.statements)))
             return
-        cursor.copies[0].guards.clear()
+        cursor.instances[0].guards.clear()
         holds = conjunction([Op("lt", bool_, g) for g in guards])
         with self.builder.when(holds, *(ix.sub(ix.sub(b, a), 1) for a, b in guards)):
             self.inside(cursor, position)
@@ -528,10 +530,10 @@ class Loops:
         only = conditions[0] if len(conditions) == 1 else None
         otherwise = None if only is None else self.builder.assumptions.with_known(ix.sub(-1, only))
         with self.builder.block(otherwise, branch=True) as general:
-            self._general(replace(cursor, copies=[c.copy() for c in cursor.copies]), position)
+            self._general(replace(cursor, instances=[c.copy() for c in cursor.instances]), position)
         known = self.builder.assumptions.with_known(*conditions)
         with self.builder.block(known, branch=True) as specialised:
-            for coordinates in special.copies:
+            for coordinates in special.instances:
                 coordinates.simplify(known.decided)
             self.level(special, position)
         self.builder.branch(all_hold(conditions), specialised, general)
@@ -558,18 +560,18 @@ class Loops:
 
     def _element(self, cursor: LoopCursor) -> None:
         """Stores one element of each unrolled instance of a stage without a fold."""
-        self._store(cursor, cursor.lowered.bodies, [{} for _ in cursor.copies])
+        self._store(cursor, cursor.lowered.bodies, [{} for _ in cursor.instances])
 
     def environment(self, cursor: LoopCursor, k: int) -> dict[Node, Node]:
         """The values of the stage's axis variables in unrolled instance `k`."""
-        coordinates = cursor.copies[k]
+        coordinates = cursor.instances[k]
         values: dict[Node, Node] = {}
         for name, variable in cursor.lowered.variables.items():
             value = coordinates.ranges[name].value
             if value is not None:
                 values[variable] = value
         for rows in cursor.rows:
-            values |= places_in_row(rows, values[cursor.lowered.variables[rows.axis]])  # type: ignore[arg-type]
+            values |= indices_in_row(rows, values[cursor.lowered.variables[rows.axis]])  # type: ignore[arg-type]
         return values
 
     def _store(self, cursor: LoopCursor, bodies: tuple[Expr, ...], extra: list[dict[Node, Node]]) -> None:
@@ -582,36 +584,38 @@ class Loops:
             if (storage := self.converter.storages.get(Result(lowered.form, k))) is not None
         ]
         assumptions, chosen = self.builder.assumptions, [bodies[j] for j, _ in outputs]
-        copies = [self.environment(cursor, k) for k in range(len(cursor.copies))]
-        given = [{**values, **more} for values, more in zip(copies, extra, strict=True)]
+        instances = [self.environment(cursor, k) for k in range(len(cursor.instances))]
+        given = [{**values, **more} for values, more in zip(instances, extra, strict=True)]
         for values, converted in zip(
-            copies, self.converter.convert_copies(chosen, given, assumptions, cursor.identity), strict=True
+            instances, self.converter.convert_instances(chosen, given, assumptions, cursor.identity), strict=True
         ):
             indices = tuple(values[axis.var] for axis in lowered.stage.axes)
             roots += converted
-            targets += [(storage.buffer, storage.place(indices, assumptions)) for _, storage in outputs]  # type: ignore[arg-type]
+            targets += [(storage.buffer, storage.indices_of(indices, assumptions)) for _, storage in outputs]  # type: ignore[arg-type]
         results = self.emitter.values(roots)
         kept = self.sharing.forwards(lowered)
         if cursor.own:
             self._store_own(cursor, targets, results)
             return
-        for (buffer, place), value in zip(targets, results, strict=True):
+        for (buffer, coordinates), value in zip(targets, results, strict=True):
             if kept:
                 value = self.builder.name(lowered.stage.name.rsplit("/", 1)[-1], value)
-                self.stored[Read(buffer, place, None)] = (value, self.builder.scope)
-            self.builder.add(Store(buffer, place, value, None, lowered.plan.stream_stores))
+                self.stored[Read(buffer, coordinates, None)] = (value, self.builder.scope)
+            self.builder.add(Store(buffer, coordinates, value, None, lowered.plan.stream_stores))
 
     def _store_own(
         self, cursor: LoopCursor, targets: Sequence[tuple[Buffer, tuple[Expr, ...]]], results: Sequence[Expr]
     ) -> None:
         """Stores the elements of an overlapping tile that no other tile stores."""
-        each = len(targets) // len(cursor.copies)
-        for k, coordinates in enumerate(cursor.copies):
-            places = [(first, coordinates.ranges[axis].value) for axis, first in cursor.own]
-            holds = conjunction([Op("le", bool_, (first, place)) for first, place in places if place is not None])
+        each = len(targets) // len(cursor.instances)
+        for k, coordinates in enumerate(cursor.instances):
+            positions = [(first, coordinates.ranges[axis].value) for axis, first in cursor.own]
+            holds = conjunction(
+                [Op("le", bool_, (first, indices)) for first, indices in positions if indices is not None]
+            )
             with self.builder.when(holds):
-                for (buffer, place), value in list(zip(targets, results, strict=True))[k * each : (k + 1) * each]:
-                    self.builder.add(Store(buffer, place, value, None, cursor.lowered.plan.stream_stores))
+                for (buffer, indices), value in list(zip(targets, results, strict=True))[k * each : (k + 1) * each]:
+                    self.builder.add(Store(buffer, indices, value, None, cursor.lowered.plan.stream_stores))
 
     def finish(self, cursor: LoopCursor, extra: list[dict[Node, Node]]) -> None:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""

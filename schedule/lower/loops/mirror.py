@@ -33,11 +33,11 @@ def is_triangle(lowered: LoweredStage) -> bool:
 def unless_copied(builder: Builder, cursor: LoopCursor) -> Iterator[None]:
     """Puts the statements added meanwhile behind the test that an element of the current tile is on or below the diagonal."""
     lanes = any(loop.kind == "vector" for loop in cursor.lowered.plan.loops[: cursor.lowered.first_reduction])
-    if not is_triangle(cursor.lowered) or lanes or len(cursor.copies) > 1:
+    if not is_triangle(cursor.lowered) or lanes or len(cursor.instances) > 1:
         yield
         return
     row, column = (axis.name for axis in cursor.lowered.stage.axes[-2:])
-    last, first = cursor.copies[0].box(row)[1], cursor.copies[0].box(column)[0]
+    last, first = cursor.instances[0].box(row)[1], cursor.instances[0].box(column)[0]
     with builder.when(Op("le", bool_, (first, last))):
         yield
 
@@ -69,5 +69,5 @@ def copy_triangle(builder: Builder, lowered: LoweredStage, storages: Sequence[St
 
 def _copy(builder: Builder, storages: Sequence[Storage], to: Sequence[object], of: Sequence[object]) -> None:
     for each in storages:
-        value = Read(each.buffer, each.place(tuple(of), builder.assumptions), None)  # type: ignore[arg-type]
-        builder.add(Store(each.buffer, each.place(tuple(to), builder.assumptions), value))  # type: ignore[arg-type]
+        value = Read(each.buffer, each.indices_of(tuple(of), builder.assumptions), None)  # type: ignore[arg-type]
+        builder.add(Store(each.buffer, each.indices_of(tuple(to), builder.assumptions), value))  # type: ignore[arg-type]

@@ -34,11 +34,11 @@ class Tile:
 def tiles_of(cursor: LoopCursor, position: int) -> dict[str, Tile]:
     """The tiles of a block along the axes that the edge may cut off, by the name of their loop; {} where tiles do not move."""
     plan, outer = cursor.lowered.plan, cursor.lowered.plan.loops[:position]
-    if matrix_loop(plan) is None or len(cursor.copies) > 1 or cursor.lowered.fused:
+    if matrix_loop(plan) is None or len(cursor.instances) > 1 or cursor.lowered.fused:
         return {}
     if not all(loop.level.startswith("block") for loop in outer):
         return {}
-    (coordinates,), names = cursor.copies, {loop.name for loop in outer}
+    (coordinates,), names = cursor.instances, {loop.name for loop in outer}
     splits = {r.parent: r for r in plan.relations if isinstance(r, Split) and r.outer in names}
     found: dict[str, Tile] = {}
     for axis in coordinates.whole:
@@ -53,12 +53,12 @@ def tiles_of(cursor: LoopCursor, position: int) -> dict[str, Tile]:
 
 def ends_of(cursor: LoopCursor, tiles: dict[str, Tile]) -> list[Expr]:
     """The index at which the last full tile begins, along each axis; at least 0 where there is one."""
-    return [ix.sub(cursor.copies[0].whole[tile.axis][1], tile.length) for tile in tiles.values()]
+    return [ix.sub(cursor.instances[0].whole[tile.axis][1], tile.length) for tile in tiles.values()]
 
 
 def moved_back(loops: Loops, cursor: LoopCursor, position: int, tiles: dict[str, Tile]) -> LoopCursor:
     """The loop cursor at the tile moved back inside the result, under the assumption that the result is at least as long as a tile."""
-    (old,), plan, builder = cursor.copies, cursor.lowered.plan, loops.builder
+    (old,), plan, builder = cursor.instances, cursor.lowered.plan, loops.builder
     made = Coordinates([(name, *old.whole[name]) for name in old.axes], plan.relations, old.most)
     own: list[tuple[str, Expr]] = []
     for loop in plan.loops[:position]:

@@ -66,7 +66,7 @@ class PartialFolds:
     def reduce(self, cursor: LoopCursor, position: int) -> None:
         """Emits the reduction whose outermost loop, at `position`, runs over tasks or blocks."""
         lowered, plan, builder = cursor.lowered, cursor.lowered.plan.loops[position], self.builder
-        low, high, step = cursor.copies[0].bounds(plan.name)
+        low, high, step = cursor.instances[0].bounds(plan.name)
         span = step if step > 1 else plan.grain
         within = [axis.extent for axis in lowered.stage.reduction_axes if axis.name not in lowered.axis_of[plan.name]]
         partials = self.rewritten(cursor, position, ix.ceildiv(ix.sub(high, low), span), within)
@@ -76,15 +76,15 @@ class PartialFolds:
             "grain": plan.grain if step > 1 else 0,
         }
         with builder.unless_empty(within), builder.loop(var := fresh(plan.name), low, high, span, **how):
-            here = partials.at(cursor.copies[0], ix.floordiv(ix.sub(var, low), span))
-            part = replace(cursor, lowered=partials.lowered, copies=[here], origin_of=[0])
+            here = partials.at(cursor.instances[0], ix.floordiv(ix.sub(var, low), span))
+            part = replace(cursor, lowered=partials.lowered, instances=[here], origin_of=[0])
             self._chunk(part, position, var, ix.minimum(ix.add(var, span), high))
         self.fold(partials, position)
 
     def _chunk(self, part: LoopCursor, position: int, first: Var, end: Expr) -> None:
         """Emits the partial results of the chunk that begins at `first`."""
         lowered, plan, reductions = part.lowered, part.lowered.plan.loops[position], self.reductions
-        whole = part.copies[0].bounds(plan.name)[2] > 1
+        whole = part.instances[0].bounds(plan.name)[2] > 1
         if whole and self._is_in_tiles(lowered, position + 1):
             inner = (
                 p for p in range(position + 1, len(lowered.plan.loops)) if lowered.plan.loops[p].name in lowered.reduced
@@ -97,11 +97,11 @@ class PartialFolds:
             return
         own = reductions.allocate(part, position)
         reductions.part(part, position, reductions.start, own)
-        fold = replace(part, copies=[part.copies[0].copy()], phase=reductions.fold, accumulators=own)
+        fold = replace(part, instances=[part.instances[0].copy()], phase=reductions.fold, accumulators=own)
         if whole:
             self.loops.choose(fold, position, [[first]])
         else:
-            fold.copies[0].narrow(plan.name, first, end)
+            fold.instances[0].narrow(plan.name, first, end)
             self.loops.loop(fold, position, "serial")
         reductions.part(part, position, reductions.finish, own)
 
@@ -130,12 +130,12 @@ class PartialFolds:
         for n in self.builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
             count = ix.mul(count, ix.minimum(n, 1))
         open_, extents, _ = self.reductions.open_box(cursor)
-        chunk = Axis(fresh(unused("chunk", cursor.copies[0])), count)
+        chunk = Axis(fresh(unused("chunk", cursor.instances[0])), count)
         axes, last = (*lowered.stage.axes, chunk), len(lowered.stage.axes)
         items = tuple(Item(fold, k) for k in range(len(fold.left)))
         form = Generate(axes, items)
         where = [d for d, axis in enumerate(lowered.stage.axes) if axis.name in open_]
-        origin = (*(cursor.copies[0].box(axis.name)[0] for axis in lowered.stage.axes), None)
+        origin = (*(cursor.instances[0].box(axis.name)[0] for axis in lowered.stage.axes), None)
         storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
         loads = []
         for k, item in enumerate(items):
@@ -160,8 +160,8 @@ class PartialFolds:
         plan = StagePlan(name, (*pure, *relations), loops, stream_stores=lowered.plan.stream_stores)
         combined = LoweredStage(stage, plan, (), None, lowered.position, lowered.blocked)
         combined.bodies, combined.reduction, combined.carried = lowered.bodies, lowered.reduction, fold
-        here = cursor.copies[0].extended(chunk.name, ix.as_index(0), chunk.extent, relations=relations)
-        return replace(cursor, lowered=combined, copies=[here], phase=self.loops.compute, versioned=True)
+        here = cursor.instances[0].extended(chunk.name, ix.as_index(0), chunk.extent, relations=relations)
+        return replace(cursor, lowered=combined, instances=[here], phase=self.loops.compute, versioned=True)
 
     def _loops(self, cursor: LoopCursor, position: int, chunk: Axis) -> tuple[tuple[LoopPlan, ...], tuple[Split, ...]]:
         """The loops of the fold from `position` on, and the splits that they need."""
@@ -179,10 +179,10 @@ class PartialFolds:
         if inside is None:
             return (LoopPlan(chunk.name),), ()
         loop, threads = inside
-        steps, line = LoopPlan(chunk.name + "o"), replace(loop, name=chunk.name + "i")
+        chunks, line = LoopPlan(chunk.name + "o"), replace(loop, name=chunk.name + "i")
         commutative = lowered.carried is not None and lowered.carried.commutative
-        relation = Split(chunk.name, steps.name, line.name, threads)
-        return ((line, steps) if commutative else (steps, line)), (relation,)
+        relation = Split(chunk.name, chunks.name, line.name, threads)
+        return ((line, chunks) if commutative else (chunks, line)), (relation,)
 
     def _block(self, lowered: LoweredStage) -> AbstractContextManager[object]:
         """A loop over one block if threads fold the partial results, else an empty context."""

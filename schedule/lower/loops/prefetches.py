@@ -25,9 +25,9 @@ def prefetch(
         if hint.loop != name or len(lowered.axis_of[name]) != 1:
             continue
         (axis,) = lowered.axis_of[name]
-        low, _ = cursor.copies[0].box(axis)
-        ahead = ix.add(low, hint.ahead * cursor.copies[0].ranges[name].step)
-        values: dict[Node, Node] = {v: cursor.copies[0].box(n)[0] for n, v in lowered.variables.items()}
+        low, _ = cursor.instances[0].box(axis)
+        ahead = ix.add(low, hint.ahead * cursor.instances[0].ranges[name].step)
+        values: dict[Node, Node] = {v: cursor.instances[0].box(n)[0] for n, v in lowered.variables.items()}
         values[lowered.variables[axis]] = ahead
         loads = [load for load in loads_in(*lowered.bodies) if names.get(_key(load.array)) == hint.array]
         own = set(lowered.variables.values())

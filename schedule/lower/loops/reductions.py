@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 REGISTER_BYTES = 8 << 10  # of one accumulator over all elements of the box
 STACK_BYTES = 64 << 10  # likewise
-Step: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
+FoldTarget: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
 """One step of a fold: the fold, the buffers of its accumulators, and the indices into them."""
 
 
@@ -71,10 +71,10 @@ class Reductions:
             return
         known = assumptions.with_known(*whole)
         with self.builder.block(known, branch=True) as full:
-            copies = [c.copy() for c in cursor.copies]
-            for coordinates in copies:
+            instances = [c.copy() for c in cursor.instances]
+            for coordinates in instances:
                 coordinates.simplify(known.decided)
-            self._tile(replace(cursor, copies=copies), position)
+            self._tile(replace(cursor, instances=instances), position)
         self.builder.branch(all_hold(whole), full, cut_off)
 
     def _tile(self, cursor: LoopCursor, position: int) -> None:
@@ -86,7 +86,7 @@ class Reductions:
     def _rows(self, cursor: LoopCursor, position: int, edges: Sequence[Edge]) -> None:
         """Emits the reduction of a tile that the edge of an array cuts off, some rows at a time."""
         with parts(self.loops, cursor, edges) as rows:
-            beside = replace(cursor, copies=[row.coordinates for row in rows])
+            beside = replace(cursor, instances=[row.coordinates for row in rows])
             accumulators = self.allocate(beside, position)
             for phase in (self.start, self.fold):
                 self.part(beside, position, phase, accumulators)
@@ -95,7 +95,7 @@ class Reductions:
                     if row.conditions:
                         holds = all_hold(row.conditions)
                         tests.enter_context(self.builder.when(holds, *row.conditions))
-                    one = replace(beside, copies=[row.coordinates.copy()], phase=self.finish)
+                    one = replace(beside, instances=[row.coordinates.copy()], phase=self.finish)
                     self.loops.level(replace(one, accumulators=accumulators, origin_of=[k]), position)
 
     def part(self, cursor: LoopCursor, position: int, phase: Phase, accumulators: Accumulators) -> None:
@@ -104,9 +104,9 @@ class Reductions:
             self._fill(cursor, accumulators, accumulators.buffers[0].shape)
             return
         self.loops.placer.begin_pass()
-        copies = [c.copy() for c in cursor.copies]
+        instances = [c.copy() for c in cursor.instances]
         part = replace(
-            cursor, copies=copies, phase=phase, accumulators=accumulators, origin_of=list(range(len(copies)))
+            cursor, instances=instances, phase=phase, accumulators=accumulators, origin_of=list(range(len(instances)))
         )
         self.loops.level(part, position)
 
@@ -129,9 +129,9 @@ class Reductions:
 
     def _environment(self, cursor: LoopCursor, acc: Accumulators, at: tuple[Expr, ...]) -> dict[Node, Node]:
         """The values of the axis variables for the accumulator at these indices."""
-        k = ix.constant_value(at[0]) or 0 if acc.copied else 0
+        k = ix.constant_value(at[0]) or 0 if acc.per_instance else 0
         values = self.loops.environment(cursor, k)
-        for axis, i in zip(acc.axes, at[1:] if acc.copied else at, strict=True):
+        for axis, i in zip(acc.axes, at[1:] if acc.per_instance else at, strict=True):
             values[cursor.lowered.variables[axis]] = ix.add(acc.origins[k][axis], i)
         return values
 
@@ -139,30 +139,30 @@ class Reductions:
         """Allocates accumulators for the pure loops from `position` on, and for the unrolled instances."""
         reduction = carried(cursor)
         axes, extents, used = self.open_box(cursor)
-        copied = len(cursor.copies) > 1
-        shape: list[Expr] = [ix.as_index(len(cursor.copies))] if copied else []
+        per_instance = len(cursor.instances) > 1
+        shape: list[Expr] = [ix.as_index(len(cursor.instances))] if per_instance else []
         lengths = [*shape, *used]
         shape += extents
-        origins = tuple({axis: c.ranges[axis].low for axis in axes} for c in cursor.copies)
+        origins = tuple({axis: c.ranges[axis].low for axis in axes} for c in cursor.instances)
         scope = self._scope(cursor, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
         if scope == "register" and shape and not registers:
             scope = "stack"
         label = label or ("sum" if reduction.monoid == "add" else "acc")
         buffers = tuple(self.builder.alloc(label, v.dtype, tuple(shape), scope) for v in reduction.left)
-        return Accumulators(buffers, axes, origins, copied, tuple(lengths))
+        return Accumulators(buffers, axes, origins, per_instance, tuple(lengths))
 
     def open_box(self, cursor: LoopCursor) -> tuple[tuple[str, ...], list[Expr], list[Expr]]:
         """The pure axes that no loop has chosen yet; upper bounds of their extents, and the extents themselves."""
         lowered = cursor.lowered
         folded = {a.name for a in lowered.stage.reduction_axes}
         axes = tuple(
-            a for a in lowered.stage.axes if a.name not in folded and cursor.copies[0].ranges[a.name].value is None
+            a for a in lowered.stage.axes if a.name not in folded and cursor.instances[0].ranges[a.name].value is None
         )
         if lowered.stage.filter is not None:  # which keeps whole rows
             axes = ()
         shape, lengths = [], []
         for axis in axes:
-            low, high = cursor.copies[0].box(axis.name)
+            low, high = cursor.instances[0].box(axis.name)
             shape.append(extent_bound(low, high, axis.extent, self.builder.assumptions, self.builder.meaning))
             lengths.append(ix.add(ix.sub(high, low), 1))
         return tuple(axis.name for axis in axes), shape, lengths
@@ -182,8 +182,8 @@ class Reductions:
         pure = [loop for loop in lowered.plan.loops[position:] if loop.name not in lowered.reduced]
         masked = [loop for loop in pure if loop.kind == "vector" and loop.lanes != 1]
         lanes = {axis for loop in masked for axis in lowered.axis_of[loop.name]}
-        spans = [(axis in lanes, c.box(axis)) for c in cursor.copies for axis in axes]
-        spans += [(loop in masked, span) for c in cursor.copies for loop, span in _spans(c, pure)]
+        spans = [(axis in lanes, c.box(axis)) for c in cursor.instances for axis in axes]
+        spans += [(loop in masked, span) for c in cursor.instances for loop, span in _spans(c, pure)]
         kinds = all(
             loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in lowered.fused) for loop in pure
         )
@@ -202,40 +202,40 @@ class Reductions:
 
     def _start_element(self, cursor: LoopCursor) -> None:
         reduction, acc, loops = carried(cursor), accumulators_of(cursor), self.loops
-        copies = [loops.environment(cursor, k) for k in range(len(cursor.copies))]
+        instances = [loops.environment(cursor, k) for k in range(len(cursor.instances))]
         assumptions, identity = self.builder.assumptions, cursor.identity
-        converted = loops.converter.convert_copies(initial_values(reduction), copies, assumptions, identity)
+        converted = loops.converter.convert_instances(initial_values(reduction), instances, assumptions, identity)
         for k, values in enumerate(converted):
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
-                self.builder.add(Store(buffer, self.place(cursor, acc, k), value))
+                self.builder.add(Store(buffer, self.indices_of(cursor, acc, k), value))
 
     def _fold_element(self, cursor: LoopCursor) -> None:
-        self.loops.emitter.folds(self.steps(cursor))
+        self.loops.emitter.folds(self.fold_targets(cursor))
 
     def _finish_element(self, cursor: LoopCursor) -> None:
         reduction, acc = cursor.lowered.reduction, accumulators_of(cursor)
         assert reduction is not None
         extra: list[dict[Node, Node]] = []
-        for k in range(len(cursor.copies)):
-            place = self.place(cursor, acc, k)
-            extra.append({Item(reduction, j): Read(b, place, None) for j, b in enumerate(acc.buffers)})
+        for k in range(len(cursor.instances)):
+            indices = self.indices_of(cursor, acc, k)
+            extra.append({Item(reduction, j): Read(b, indices, None) for j, b in enumerate(acc.buffers)})
         self.loops.finish(cursor, extra)
 
-    def steps(self, cursor: LoopCursor) -> list[Step]:
+    def fold_targets(self, cursor: LoopCursor) -> list[FoldTarget]:
         """One fold step for each unrolled instance: the fold with its axis variables replaced, the accumulators, and their indices."""
         loops, acc, fold = self.loops, accumulators_of(cursor), (Item(carried(cursor), 0),)
-        copies = [loops.environment(cursor, k) for k in range(len(cursor.copies))]
-        converted = loops.converter.convert_copies(fold, copies, self.builder.assumptions, cursor.identity)
-        return [(item.form, acc.buffers, self.place(cursor, acc, k)) for k, (item,) in enumerate(converted)]
+        instances = [loops.environment(cursor, k) for k in range(len(cursor.instances))]
+        converted = loops.converter.convert_instances(fold, instances, self.builder.assumptions, cursor.identity)
+        return [(item.form, acc.buffers, self.indices_of(cursor, acc, k)) for k, (item,) in enumerate(converted)]
 
-    def place(self, cursor: LoopCursor, acc: Accumulators, k: int) -> tuple[Expr, ...]:
-        coordinates, origin = cursor.copies[k], acc.origins[cursor.origin_of[k]]
-        place: list[Expr] = [ix.as_index(cursor.origin_of[k])] if acc.copied else [*acc.prefix]
+    def indices_of(self, cursor: LoopCursor, acc: Accumulators, k: int) -> tuple[Expr, ...]:
+        coordinates, origin = cursor.instances[k], acc.origins[cursor.origin_of[k]]
+        indices: list[Expr] = [ix.as_index(cursor.origin_of[k])] if acc.per_instance else [*acc.prefix]
         for axis in acc.axes:
             value = coordinates.ranges[axis].value
             assert value is not None
-            place.append(ix.sub(value, origin[axis]))
-        return (*place, *acc.suffix)
+            indices.append(ix.sub(value, origin[axis]))
+        return (*indices, *acc.suffix)
 
     def partials(self, cursor: LoopCursor, shape: tuple[Expr, ...], count: Expr) -> tuple[Buffer, ...]:
         """Allocates memory for the accumulators of `count` chunks, each of that shape."""
@@ -330,10 +330,10 @@ class Reductions:
         return converted[0].form
 
     def copy(
-        self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], place: tuple[Expr, ...]
+        self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], indices: tuple[Expr, ...]
     ) -> None:
         for a, b in zip(source, target, strict=True):
-            self.builder.add(Store(b, place, Read(a, at, None)))
+            self.builder.add(Store(b, indices, Read(a, at, None)))
 
 
 def as_own_loop(lowered: LoweredStage, acc: Accumulators) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from raido.schedule.nest.values import Buffer, NestExpr
 def fold_into(builder: Builder, register: Buffer, value: NestExpr, name: str) -> None:
     """Folds a value into a register by an operator."""
     left, right = fresh("left", value.dtype), fresh("right", value.dtype)
-    both, step = (Op(name, value.dtype, (left, each)) for each in (right, value))
+    both, update = (Op(name, value.dtype, (left, each)) for each in (right, value))
     neutral = identity(name, value.dtype)
-    builder.add(Fold((register,), (), (step,), (left,), (right,), (both,), (neutral,), name))
+    builder.add(Fold((register,), (), (update,), (left,), (right,), (both,), (neutral,), name))
 
 
 def identity(name: str, dtype: DType) -> Const:

@@ -52,12 +52,12 @@ def row_by_row(
     with builder.loop(rows.row, first, ix.add(last, 1), 1, stage=cursor.lowered.stage.name, loop="", **how):
         start = _start(rows)
         begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
-        yield replace(cursor, copies=[c.copy() for c in cursor.copies], rows=(*cursor.rows, rows)), begin, end
+        yield replace(cursor, instances=[c.copy() for c in cursor.instances], rows=(*cursor.rows, rows)), begin, end
 
 
-def places_in_row(rows: Rows, place: Expr) -> dict[Node, Node]:
+def indices_in_row(rows: Rows, position: Expr) -> dict[Node, Node]:
     """The quotients and remainders at an index of the axis, in terms of the current row."""
-    rest = ix.sub(place, _start(rows))
+    rest = ix.sub(position, _start(rows))
     return {n: rows.row if n.name == "floordiv" else rest for n in rows.nodes}
 
 

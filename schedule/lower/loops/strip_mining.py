@@ -17,7 +17,7 @@ from raido.schedule.lower.loop_cursor import LoopCursor
 
 
 @dataclass(frozen=True, slots=True)
-class Strips:
+class PeeledTiles:
     """The iterations low … high − 1 of a loop over tiles, its kind, and the loop cursor inside them."""
 
     cursor: LoopCursor
@@ -26,7 +26,7 @@ class Strips:
     high: Expr
 
 
-def strips_of(
+def peeled_tiles(
     border: LoopCursor,
     inner: LoopCursor,
     name: str,
@@ -34,7 +34,7 @@ def strips_of(
     interior: tuple[Expr, Expr],
     step: int,
     assumptions: Assumptions,
-) -> Iterator[Strips]:
+) -> Iterator[PeeledTiles]:
     """The peeled parts of a loop low … high − 1 over tiles of `step` indices: tiles that meet boundaries, then the whole tiles of the
     `interior` (first index, index behind it), then the rest."""
     low, high = bounds
@@ -50,7 +50,7 @@ def strips_of(
     ):
         if begin is end:
             continue
-        copies = [coordinates.copy() for coordinates in cursor.copies]
-        for coordinates in copies:
+        instances = [coordinates.copy() for coordinates in cursor.instances]
+        for coordinates in instances:
             coordinates.narrow(name, begin, end)
-        yield Strips(replace(cursor, copies=copies), kind, begin, end)
+        yield PeeledTiles(replace(cursor, instances=instances), kind, begin, end)

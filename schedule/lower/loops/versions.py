@@ -28,7 +28,7 @@ def specialised_work(cursor: LoopCursor, position: int, assumptions: Assumptions
     conditions = _full_tile(cursor, position, assumptions)
     identity: set[Node] = set()
     allowed = lowered.partitioned()
-    if allowed and len(cursor.copies) == 1:
+    if allowed and len(cursor.instances) == 1:
         assumptions = assumptions.with_known(*conditions) if conditions else assumptions
         ranges = {v: (assumptions.decided(a), assumptions.decided(b)) for v, (a, b) in ranges_of(cursor).items()}
         peeled = _peeled_variable(lowered)
@@ -68,7 +68,7 @@ def _full_tile(cursor: LoopCursor, position: int, assumptions: Assumptions) -> l
     if lowered.reduction is not None and axes:
         axes |= {axis.name for axis in lowered.stage.axes}
     conditions: list[Expr] = []
-    for coordinates in cursor.copies:
+    for coordinates in cursor.instances:
         for r in (coordinates.ranges[axis] for axis in sorted(axes)):
             if r.value is not None:
                 continue
@@ -109,7 +109,7 @@ def peeling_of(
     if not whole and (name in lowered.reduced or not lowered.in_phases(position)):
         return None
     variable = lowered.variables[axis]
-    if (not among and cursor.copies[0].box(axis)[0] is not low) or variable not in lowered.partitioned():
+    if (not among and cursor.instances[0].box(axis)[0] is not low) or variable not in lowered.partitioned():
         return None
     mine = [b for b in among or lowered.boundaries if variable in b.variables]
     if not mine:
@@ -146,9 +146,9 @@ def _peeling_of_rows(
     """As `peeling_of`, for a loop that fuses an axis with the short rows inside it: the interior consists of whole rows."""
     lowered = cursor.lowered
     fuse = next((r for r in lowered.plan.relations if isinstance(r, Fuse) and r.into == name), None)
-    if fuse is None or not {fuse.outer, fuse.inner} <= lowered.variables.keys() or len(cursor.copies) > 1:
+    if fuse is None or not {fuse.outer, fuse.inner} <= lowered.variables.keys() or len(cursor.instances) > 1:
         return None
-    variable, count = lowered.variables[fuse.outer], ix.constant_value(cursor.copies[0].counts[fuse.inner])
+    variable, count = lowered.variables[fuse.outer], ix.constant_value(cursor.instances[0].counts[fuse.inner])
     if not count or variable not in lowered.partitioned() or ix.constant_value(low) != 0:
         return None
     inner = lowered.variables[fuse.inner]
@@ -157,7 +157,7 @@ def _peeling_of_rows(
     bounds = solved(interior)
     if bounds is None:
         return None
-    start = cursor.copies[0].box(fuse.outer)[0]
+    start = cursor.instances[0].box(fuse.outer)[0]
     first = ix.mul(ix.sub(bounds[0], start), count)
     last = ix.sub(ix.mul(ix.sub(ix.add(bounds[1], 1), start), count), 1)
     if assumptions.less_equal(first, low) and assumptions.less_equal(ix.sub(high, 1), last):

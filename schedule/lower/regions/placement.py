@@ -26,7 +26,7 @@ from raido.schedule.lower.regions.regions import Box, Reads, bounding_box, exten
 from raido.schedule.lower.regions.sharing import FusedStage
 from raido.schedule.lower.regions.sliding import Sliding, kept_scope
 from raido.schedule.plan import At
-from raido.schedule.refusal import place
+from raido.schedule.refusal import location
 from raido.schedule.stages.stage import initial_values
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ def explicit_scope(lowered: LoweredStage, shape: tuple[Expr, ...], itemsize: int
         remedy = f'compute the stage inside a loop that is bound to "{level}.x", or scope="heap"'
     if why:
         headline = f'cannot keep stage "{lowered.stage.name}" in scope "{scope}"'
-        site = place(lowered.stage.site) + "   " + lowered.stage.site.text if lowered.stage.site else None
+        site = location(lowered.stage.site) + "   " + lowered.stage.site.text if lowered.stage.site else None
         raise ScheduleError(explain(headline, algorithm=site, why=why, **{"try": remedy}))
     return "stack" if scope == "local" else scope
 

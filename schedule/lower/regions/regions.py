@@ -185,7 +185,7 @@ def extent_bound(low: Expr, high: Expr, size: Expr, assumptions: Assumptions, me
         low, high = (ix.canonical(substitute(e, meaning)) for e in (low, high))
     found = [
         most
-        for e in dict.fromkeys((ix.sub(strip_clamp(high), strip_clamp(low)), ix.sub(high, low)))
+        for e in dict.fromkeys((ix.sub(without_clamp(high), without_clamp(low)), ix.sub(high, low)))
         if (most := greatest(ix.add(e, 1), assumptions)) is not None
     ]
     if not found:
@@ -194,7 +194,7 @@ def extent_bound(low: Expr, high: Expr, size: Expr, assumptions: Assumptions, me
     return ix.as_index(max(0, min(found if known is None else (*found, known))))
 
 
-def strip_clamp(e: Expr) -> Expr:
+def without_clamp(e: Expr) -> Expr:
     """`x` where `e` is min(max(x, 0), last): clamping both ends of an interval never makes it longer."""
     if isinstance(e, Op) and e.name == "minimum":
         inner = [a for a in e.args if isinstance(a, Op) and a.name == "maximum"]

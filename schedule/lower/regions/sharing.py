@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A fused stage's reduction while its leader's loops are open. copy_at: the number of the unrolled instance that began at these values
+    """A fused stage's reduction while its leader's loops are open. instance_at: the number of the unrolled instance that began at these values
     of the leader's outer loops."""
 
     outer: LoopCursor
     accumulators: Accumulators
-    copy_at: dict[tuple[Expr | None, ...], int]
+    instance_at: dict[tuple[Expr | None, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class Sharing:
 
     def _work(self, fused_stage: FusedStage, leader: LoopCursor, count: int, bind: Bind | None = None) -> LoopCursor:
         """The loop cursor of a fused stage whose first `count` loops have the leader's values."""
-        lowered, copies = fused_stage.lowered, []
+        lowered, instances = fused_stage.lowered, []
         box = self.boxes.get(lowered.stage.name, ())
-        for coordinates in leader.copies:
+        for coordinates in leader.instances:
             bounds = {axis.name: (ix.as_index(0), axis.extent) for axis in lowered.stage.all_axes}
             bounds |= {
                 a.name: (low, spread(ix.add(high, 1))) for a, (low, high) in zip(lowered.stage.axes, box, strict=False)
@@ -104,13 +104,13 @@ class Sharing:
                 own.choose(ours.name, value, bind or self.loops.bind)
                 own.guards.clear()
             own.simplify(self.builder.assumptions.simplify)
-            copies.append(own)
+            instances.append(own)
         return LoopCursor(
             lowered,
-            copies,
+            instances,
             self.loops.compute,
             versioned=lowered.version_at < count,
-            origin_of=list(range(len(copies))),
+            origin_of=list(range(len(instances))),
         )
 
     def running_inside(self, cursor: LoopCursor, position: int) -> list[LoopCursor]:
@@ -143,7 +143,7 @@ class Sharing:
                 continue
             outer = self._work(fused_stage, cursor, position)
             if cursor.lowered.plan.loops[position].kind == "parallel":
-                low, high, step = cursor.copies[0].bounds(cursor.lowered.plan.loops[position].name)
+                low, high, step = cursor.instances[0].bounds(cursor.lowered.plan.loops[position].name)
                 count = ix.ceildiv(ix.sub(high, low), step)
                 lowered, own = fused_stage.lowered, fused_stage.lowered.plan.loops[position].name
                 within = [axis.extent for axis in lowered.stage.reduction_axes if axis.name not in lowered.axis_of[own]]
@@ -152,8 +152,8 @@ class Sharing:
                 continue
             total = self.reductions.allocate(outer, position)
             self.reductions.part(outer, position, self.reductions.start, total)
-            copy_at = {_values(c, cursor, position): k for k, c in enumerate(cursor.copies)}
-            self.running[fused_stage.lowered.stage.name] = Running(outer, total, copy_at)
+            instance_at = {_values(c, cursor, position): k for k, c in enumerate(cursor.instances)}
+            self.running[fused_stage.lowered.stage.name] = Running(outer, total, instance_at)
 
     def enter(self, cursor: LoopCursor, position: int) -> None:
         """Starts the partial results of fused reductions in an iteration, perhaps an empty one, of the leader's
@@ -161,16 +161,16 @@ class Sharing:
         for fused_stage in self._of(cursor):
             chunks = self.in_chunks.get(fused_stage.lowered.stage.name)
             if chunks is not None and fused_stage.lowered.first_reduction == position:
-                value = cursor.copies[0].ranges[cursor.lowered.plan.loops[position].name].value
+                value = cursor.instances[0].ranges[cursor.lowered.plan.loops[position].name].value
                 assert value is not None
                 outer = self._work(fused_stage, cursor, position)
                 number = ix.floordiv(ix.sub(value, chunks.low), chunks.step)
-                here = chunks.partials.at(outer.copies[0], number)
-                part = replace(outer, lowered=chunks.partials.lowered, copies=[here])
+                here = chunks.partials.at(outer.instances[0], number)
+                part = replace(outer, lowered=chunks.partials.lowered, instances=[here])
                 own = self.reductions.allocate(part, position)
                 self.reductions.part(part, position, self.reductions.start, own)
                 self.running[fused_stage.lowered.stage.name] = Running(
-                    part, own, {_values(cursor.copies[0], cursor, position): 0}
+                    part, own, {_values(cursor.instances[0], cursor, position): 0}
                 )
 
     def inside(self, cursor: LoopCursor, position: int) -> None:
@@ -190,7 +190,7 @@ class Sharing:
                     running = self.running[fused_stage.lowered.stage.name]
                     inner.phase, inner.accumulators = self.reductions.fold, running.accumulators
                     begun = fused_stage.lowered.first_reduction
-                    inner.origin_of = [running.copy_at[_values(c, cursor, begun)] for c in cursor.copies]
+                    inner.origin_of = [running.instance_at[_values(c, cursor, begun)] for c in cursor.instances]
                 self.loops.level(inner, position + 1)
         converter.forward = {}
 

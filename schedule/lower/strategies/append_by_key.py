@@ -33,27 +33,27 @@ def append_by_key(
     builder: Builder,
     chunks: Chunks,
     counts: Buffer,
-    steps: Callable[[Expr, Expr, Take, bool], None],
+    sort_range: Callable[[Expr, Expr, Take, bool], None],
     certificate: Certificate,
     keys: Expr | None = None,
     **how: Any,
 ) -> None:
-    """Emits both phases. `steps(first, end, take, moves)` emits the loop over the iterations of a chunk, which take indices, and
+    """Emits both phases. `sort_range(first, end, take, moves)` emits the loop over the iterations of a chunk, which take indices, and
     store there if it `moves` them.
 
     Afterwards counts[chunk, key] is the index behind the last one that the chunk took. keys: the number of
     keys, if less than that of counters.
     """
-    places_by_key(builder, chunks, counts, steps, keys, **how)
+    positions_by_key(builder, chunks, counts, sort_range, keys, **how)
     with each_chunk(builder, chunks, certificates=(certificate,), **how) as (chunk, first, end):
-        steps(first, end, _taken(builder, counts, chunk), True)
+        sort_range(first, end, _taken(builder, counts, chunk), True)
 
 
-def places_by_key(
+def positions_by_key(
     builder: Builder,
     chunks: Chunks,
     counts: Buffer,
-    steps: Callable[[Expr, Expr, Take, bool], None],
+    sort_range: Callable[[Expr, Expr, Take, bool], None],
     keys: Expr | None = None,
     **how: Any,
 ) -> None:
@@ -62,22 +62,22 @@ def places_by_key(
     with each_chunk(builder, chunks, **how) as (chunk, first, end):
         with builder.loop(key := fresh("key"), ZERO, keys, 1):
             builder.add(Store(counts, (chunk, key), ZERO))
-        steps(first, end, _taken(builder, counts, chunk), False)
-    _counts_to_places(builder, counts, keys, chunks.many)
+        sort_range(first, end, _taken(builder, counts, chunk), False)
+    _counts_to_positions(builder, counts, keys, chunks.many)
 
 
 def _taken(builder: Builder, counts: Buffer, chunk: Expr) -> Take:
     """The function `take`, which emits that a chunk takes indices of a key."""
 
     def take(key: NestExpr) -> Var:
-        place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
-        builder.add(Store(counts, (chunk, key), ix.add(place, 1)))  # type: ignore[arg-type]
-        return place
+        position = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
+        builder.add(Store(counts, (chunk, key), ix.add(position, 1)))  # type: ignore[arg-type]
+        return position
 
     return take
 
 
-def _counts_to_places(builder: Builder, counts: Buffer, keys: Expr, many: bool) -> None:
+def _counts_to_positions(builder: Builder, counts: Buffer, keys: Expr, many: bool) -> None:
     """Replaces counts[chunk, key] by the number of elements with smaller keys, or of that key in earlier chunks. If chunks may be `many`,
     keys are distributed over threads once the totals of smaller keys are known."""
     chunks, _ = counts.shape

@@ -136,7 +136,7 @@ class BlockScans:
             return False
         lanes = lanes_of_total(lowered, position)
         together = (lanes.lanes or MOST_LANES) * lanes.interleave if lanes is not None else 1
-        length = cursor.copies[0].bounds(inside[0].name)[2]
+        length = cursor.instances[0].bounds(inside[0].name)[2]
         return is_exact(*carried(cursor).combine) or (bool(carried(cursor).neutral) and length % together == 0)
 
     def _three_phase(self, cursor: LoopCursor, position: int, last: LastPass) -> None:
@@ -169,7 +169,7 @@ class BlockScans:
             reductions.each(carry.lengths, exchange)
         blocks.each(cursor, position, go_through, certificates=last.certificates)
 
-    def _load(self, running: Accumulators, buffers: Sequence[Buffer], place: tuple[Expr, ...] = ()) -> None:
-        """Initialises running values with those of `buffers` at `place`."""
+    def _load(self, running: Accumulators, buffers: Sequence[Buffer], indices: tuple[Expr, ...] = ()) -> None:
+        """Initialises running values with those of `buffers` at `indices`."""
         reductions = self.reductions
-        reductions.each(running.lengths, lambda at: reductions.copy(buffers, (*place, *at), running.buffers, at))
+        reductions.each(running.lengths, lambda at: reductions.copy(buffers, (*indices, *at), running.buffers, at))

@@ -73,14 +73,17 @@ class Blocks:
         """
         plan = cursor.lowered.plan.loops[position]
         loop = replace(loop or plan, name=plan.name)
-        low, high, step = cursor.copies[0].bounds(plan.name)
+        low, high, step = cursor.instances[0].bounds(plan.name)
 
         def block(inner: LoopCursor, at: int) -> bool:
             body(inner, at)
             return True
 
         part = replace(
-            cursor, copies=[c.copy() for c in cursor.copies], phase=Phase(takes_over=block, reads=reads), origin_of=[0]
+            cursor,
+            instances=[c.copy() for c in cursor.instances],
+            phase=Phase(takes_over=block, reads=reads),
+            origin_of=[0],
         )
         fields |= as_planned(loop, cursor.lowered.stage.name, "parallel" if loop.kind == "parallel" else "serial")
         with self.builder.loop(var := fresh(plan.name), low, high, step, **fields):
@@ -88,7 +91,7 @@ class Blocks:
 
     def count(self, cursor: LoopCursor, position: int) -> Expr:
         """The number of blocks of the loop at `position`."""
-        low, high, step = cursor.copies[0].bounds(cursor.lowered.plan.loops[position].name)
+        low, high, step = cursor.instances[0].bounds(cursor.lowered.plan.loops[position].name)
         return ix.ceildiv(ix.sub(high, low), step)
 
     def number(self, cursor: LoopCursor) -> Expr:
@@ -99,11 +102,11 @@ class Blocks:
     def left(self, cursor: LoopCursor) -> Expr:
         """The number of elements behind the current block if it is full; negative if it is partial."""
         start, step = self._start(cursor)
-        return ix.sub(cursor.copies[0].whole[cursor.lowered.stage.reduction_axes[0].name][1], ix.add(start, step))
+        return ix.sub(cursor.instances[0].whole[cursor.lowered.stage.reduction_axes[0].name][1], ix.add(start, step))
 
     def _start(self, cursor: LoopCursor) -> tuple[Expr, int]:
         """The first index of the current block, and the length of blocks."""
-        outer = cursor.copies[0].ranges[cursor.lowered.plan.loops[cursor.lowered.first_reduction].name]
+        outer = cursor.instances[0].ranges[cursor.lowered.plan.loops[cursor.lowered.first_reduction].name]
         assert outer.value is not None
         return outer.value, outer.step
 
@@ -132,10 +135,10 @@ class Blocks:
         if not over_reduced(cursor, position):
             return False
         axis = cursor.lowered.stage.reduction_axes[0].name
-        if cursor.copies[0].ranges[axis].value is not None:
+        if cursor.instances[0].ranges[axis].value is not None:
             self.loops.inside(cursor, position)
             return True
-        low, high = cursor.copies[0].box(axis)
+        low, high = cursor.instances[0].box(axis)
         last = loops_along(cursor.lowered, position)[-1].name
         how = as_planned(LoopPlan(last) if lanes is None else replace(lanes, name=last), cursor.lowered.stage.name)
         var = fresh(axis)
@@ -166,8 +169,8 @@ class Blocks:
     def _at_first(self, cursor: LoopCursor, position: int) -> bool:
         """Emits the loops along the axis at the block's first index alone; False where there are none."""
         axis = cursor.lowered.stage.reduction_axes[0].name
-        if over_reduced(cursor, position) and cursor.copies[0].ranges[axis].value is None:
-            cursor = _fixed(cursor, axis, cursor.copies[0].box(axis)[0])
+        if over_reduced(cursor, position) and cursor.instances[0].ranges[axis].value is None:
+            cursor = _fixed(cursor, axis, cursor.instances[0].box(axis)[0])
         return self.along(cursor, position, None, self.loops.inside)
 
     def _totalled(self, cursor: LoopCursor, position: int) -> bool:
@@ -178,16 +181,16 @@ class Blocks:
 
     def _first_element(self, cursor: LoopCursor) -> None:
         """Stores a block's first value, with which its total starts."""
-        for form, buffers, place in self.reductions.steps(cursor):
+        for form, buffers, indices in self.reductions.fold_targets(cursor):
             for buffer, value in zip(buffers, self.loops.emitter.values(form.values), strict=True):
-                self.builder.add(Store(buffer, place, value))
+                self.builder.add(Store(buffer, indices, value))
 
     def _total_element(self, cursor: LoopCursor) -> None:
         scan = cursor.lowered.stage.scan
         if not carried(cursor).neutral:
-            self.loops.emitter.prefixes(self.reductions.steps(cursor), scan is not None and scan.exclusive)
+            self.loops.emitter.prefixes(self.reductions.fold_targets(cursor), scan is not None and scan.exclusive)
             return
-        self.loops.emitter.folds(self.reductions.steps(cursor), contract=False)
+        self.loops.emitter.folds(self.reductions.fold_targets(cursor), contract=False)
 
 
 def is_chain(lowered: LoweredStage) -> bool:
@@ -225,7 +228,7 @@ def _along_rows(cursor: LoopCursor, position: int) -> bool:
 
 def _fixed(cursor: LoopCursor, axis: str, value: Expr) -> LoopCursor:
     """The loop cursor at one index of an axis."""
-    copies = [c.copy() for c in cursor.copies]
-    for coordinates in copies:
+    instances = [c.copy() for c in cursor.instances]
+    for coordinates in instances:
         coordinates.fix(axis, value)
-    return replace(cursor, copies=copies)
+    return replace(cursor, instances=instances)

@@ -20,7 +20,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u64
 from raido.algo.graph.expr import Expr, Op, const, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loops.chunks import Chunks, as_many_chunks, each_chunk
-from raido.schedule.lower.strategies.append_by_key import Take, append_by_key, places_by_key
+from raido.schedule.lower.strategies.append_by_key import Take, append_by_key, positions_by_key
 from raido.schedule.nest.nodes import Certificate
 from raido.schedule.nest.values import NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable, value_of
@@ -47,12 +47,12 @@ class KeyRange:
         filled = Op("le", bool_, (ix.mul(chunks.count, self.number), elements))
         return Op("logical_and", bool_, (self.few, filled))
 
-    def key(self, place: Expr, dtype: DType) -> NestExpr:
+    def key(self, digit: Expr, dtype: DType) -> NestExpr:
         """The key at an index of the range."""
-        own = Op("add", self.first.dtype, (self.first, Op("cast", self.first.dtype, (place,))))
+        own = Op("add", self.first.dtype, (self.first, Op("cast", self.first.dtype, (digit,))))
         return value_of(own, dtype)
 
-    def place(self, key: NestExpr) -> NestExpr:
+    def digit(self, key: NestExpr) -> NestExpr:
         """The index of a key in the range."""
         own = sortable(key)
         return Op("cast", i64, (Op("sub", own.dtype, (own, self.first)),))
@@ -73,24 +73,24 @@ def sort_by_counting(
     def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
         with builder.loop(element := fresh("i"), first, end, 1):
             own = values(element)
-            place = take(builder.name("key", keys.place(own[0])))
+            position = take(builder.name("key", keys.digit(own[0])))
             if moves:
-                row.keep(place, own)
+                row.keep(position, own)
 
     certificate = Certificate("quicksort", row.results())
     if len(row.results()) > 1:
         append_by_key(builder, chunks, counts, in_chunk, certificate)
         return
-    places_by_key(builder, chunks, counts, in_chunk)
+    positions_by_key(builder, chunks, counts, in_chunk)
     of_keys = as_many_chunks(builder, chunks, ZERO, keys.number)
     with (
         each_chunk(builder, of_keys, certificates=(certificate,)) as part,
-        builder.loop(place := fresh("key"), *part[1:], 1),
+        builder.loop(position := fresh("key"), *part[1:], 1),
     ):
-        key = builder.name("value", keys.key(place, row.results()[0].dtype))
-        begin = builder.name("begin", Read(counts, (ZERO, place), None))
-        last = Op("eq", bool_, (ix.add(place, 1), keys.number))
-        following = Read(counts, (ZERO, ix.add(place, 1)), Op("logical_not", bool_, (last,)))
+        key = builder.name("value", keys.key(position, row.results()[0].dtype))
+        begin = builder.name("begin", Read(counts, (ZERO, position), None))
+        last = Op("eq", bool_, (ix.add(position, 1), keys.number))
+        following = Read(counts, (ZERO, ix.add(position, 1)), Op("logical_not", bool_, (last,)))
         end = builder.name("end", Op("select", i64, (last, chunks.high, following)))
         with builder.loop(at := fresh("i"), begin, end, 1, **lanes):
             row.keep(at, [key])

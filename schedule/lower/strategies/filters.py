@@ -66,9 +66,9 @@ class Filters:
         results, add = self._results(lowered), self.builder.add
         staged = tuple(self.builder.alloc("staged", b.dtype, (ix.as_index(block),), "shared") for b in results)
 
-        def move(element: Expr, place: Expr) -> None:
+        def move(element: Expr, position: Expr) -> None:
             for source, target in zip(staged, results, strict=True):
-                add(Store(target, (place,), Read(source, (element,), None)))
+                add(Store(target, (position,), Read(source, (element,), None)))
 
         return Staging(lambda inner, at, kept: self._write(inner, at, kept, count, staged), move)
 
@@ -81,7 +81,7 @@ class Filters:
         if _is_partition(lowered):
             before = self.builder.name("before", Read(kept.buffers[0], (), None))
             everything = self.builder.name("all", Read(count.buffers[0], (), None))
-            begin, _ = cursor.copies[0].box(lowered.stage.reduction_axes[0].name)
+            begin, _ = cursor.instances[0].box(lowered.stage.reduction_axes[0].name)
             rest = self.builder.alloc("rest", i64, (), "register")
             self.builder.add(Store(rest, (), ix.add(everything, ix.sub(begin, before))))
             positions = (*positions, rest)
@@ -104,12 +104,12 @@ class Filters:
             test = holds if k == 0 else Op("logical_not", bool_, (holds,))
             phase = Phase(partial(self._store_row, register))
             with builder.when(test):
-                self.loops.level(replace(cursor, copies=[c.copy() for c in cursor.copies], phase=phase), inside)
+                self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), inside)
                 builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
 
-    def _values(self, cursor: LoopCursor, which: Sequence[int], copy: int = 0) -> list[NestExpr]:
+    def _values(self, cursor: LoopCursor, which: Sequence[int], instance: int = 0) -> list[NestExpr]:
         """Emits only the values number `which` of the fold, because producers of the others may be computed in loops further in."""
-        values = self.loops.environment(cursor, copy)
+        values = self.loops.environment(cursor, instance)
         fold = cursor.lowered.reduction
         assert fold is not None
         chosen = tuple(fold.values[k] for k in which)
@@ -130,12 +130,12 @@ class Filters:
     def _store_row(self, register: Buffer, cursor: LoopCursor) -> None:
         """Stores the elements of a row at the position in `register`."""
         buffers = self._results(cursor.lowered)
-        place = self.builder.name("place", Read(register, (), None))
-        for k in range(len(cursor.copies)):
+        position = self.builder.name("place", Read(register, (), None))
+        for k in range(len(cursor.instances)):
             where = self.loops.environment(cursor, k)
             rows = tuple(where[axis.var] for axis in cursor.lowered.stage.axes[1:])
             for buffer, value in zip(buffers, self._values(cursor, range(1, len(buffers) + 1), k), strict=True):
-                self.builder.add(Store(buffer, (place, *rows), value))  # type: ignore[arg-type]
+                self.builder.add(Store(buffer, (position, *rows), value))  # type: ignore[arg-type]
 
     def _results(self, lowered: LoweredStage) -> tuple[Buffer, ...]:
         """The buffers of the kept elements; the last result of the form, their number, is not among them."""

@@ -56,8 +56,8 @@ class FlatSegments:
 
     def reduce(self, cursor: LoopCursor, position: int) -> None:
         """Emits the stage from the loop over segments on, for each unrolled instance."""
-        for k in range(len(cursor.copies)):
-            single = replace(cursor, copies=[cursor.copies[k]], origin_of=[cursor.origin_of[k]])
+        for k in range(len(cursor.instances)):
+            single = replace(cursor, instances=[cursor.instances[k]], origin_of=[cursor.origin_of[k]])
             self._reduce(single, position)
 
     def _reduce(self, cursor: LoopCursor, position: int) -> None:
@@ -66,13 +66,13 @@ class FlatSegments:
         assert segments is not None
         axis, fold = lowered.stage.axes[segments.axis], segments.fold
         block = int(str(dict(lowered.plan.strategy[1])["block"]))  # type: ignore[index]
-        base, end, _ = cursor.copies[0].bounds(lowered.plan.loops[position].name)
+        base, end, _ = cursor.instances[0].bounds(lowered.plan.loops[position].name)
         count = ix.sub(end, base)
         (size,) = self._values(cursor, (segments.size,), {})
         total = builder.name("total", ix.add(count, size))
         blocks = builder.name("blocks", ix.ceildiv(total, block))
         begins = builder.alloc("begins", i64, (ix.add(blocks, 1),), "heap")
-        own = tuple(Axis(fresh(unused(name, cursor.copies[0])), n) for name, n in (("block", blocks), ("slot", TWO)))
+        own = tuple(Axis(fresh(unused(name, cursor.instances[0])), n) for name, n in (("block", blocks), ("slot", TWO)))
         pieces = Generate((*lowered.stage.axes, *own), tuple(Item(fold, k) for k in range(len(fold.left))))
         flat = Flat(segments, axis, position, base, count, total, block, blocks, begins, pieces)
         storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
@@ -103,7 +103,7 @@ class FlatSegments:
         lowered = cursor.lowered
 
         def element(inner: LoopCursor) -> None:
-            for coordinates in inner.copies:
+            for coordinates in inner.instances:
                 (number,) = (coordinates.ranges[axis.name].value for axis in inner.lowered.stage.axes)
                 assert number is not None
                 body(number)
@@ -170,17 +170,17 @@ class FlatSegments:
             start = ix.minimum(ix.maximum(ix.floordiv(begin, flat.block), 0), part.block)
             stop = ix.add(part.block, Op("cast", i64, (Op("lt", bool_, (part.low, end)),)))
             slot = Op("cast", i64, (Op("lt", bool_, (ix.mul(piece, flat.block), begin)),))
-            places = (*(each.var for each in here.lowered.stage.axes), piece, slot)
-            loads = tuple(Load(Result(flat.pieces, k), places, False) for k in range(len(flat.pieces.bodies)))
+            indices = (*(each.var for each in here.lowered.stage.axes), piece, slot)
+            loads = tuple(Load(Result(flat.pieces, k), indices, False) for k in range(len(flat.pieces.bodies)))
             self.fold(self._along(here, flat, LoopPlan(piece.name), piece, loads, start, stop), flat)
 
     # Segments, whole and in pieces
 
     def at(self, cursor: LoopCursor, flat: Flat, number: Expr) -> LoopCursor:
         """The loop cursor of the stage at the segment of that number."""
-        here = cursor.copies[0].copy()
+        here = cursor.instances[0].copy()
         here.choose(cursor.lowered.plan.loops[flat.position].name, number, self.loops.bind)
-        return replace(cursor, copies=[here])
+        return replace(cursor, instances=[here])
 
     @contextmanager
     def border(self, cursor: LoopCursor, flat: Flat, part: Part) -> Iterator[tuple[LoopCursor, Part]]:
@@ -199,10 +199,10 @@ class FlatSegments:
             high = Op("select", i64, (Op("lt", bool_, (border, flat.count)), part.high, part.low))
             own = replace(part, high=builder.name("high", high))
             here = self.at(cursor, flat, ix.add(flat.base, ix.minimum(border, ix.sub(flat.count, 1))))
-            chosen = here.copies[0]
+            chosen = here.instances[0]
             for axis, value in ((block, part.block), (side, slot)):
                 chosen = chosen.extended(axis.name, value, ix.add(value, 1), value)
-            yield replace(here, lowered=lowered, copies=[chosen]), own
+            yield replace(here, lowered=lowered, instances=[chosen]), own
 
     def of_values(self, cursor: LoopCursor, flat: Flat, part: Part, loop: LoopPlan) -> LoopCursor:
         """The loop cursor of the stage as a fold of a segment's values in a block; no other values are read,
@@ -212,9 +212,9 @@ class FlatSegments:
         start = builder.name("start", ix.maximum(part.low, begin))
         stop = builder.name("stop", ix.maximum(start, ix.minimum(part.high, end)))
         made = self._along(cursor, flat, loop, segments.fold.axes[0].var, segments.fold.values, start, stop)
-        zero = unused("begin", made.copies[0])  # values are read at this variable plus their number in the segment
+        zero = unused("begin", made.instances[0])  # values are read at this variable plus their number in the segment
         made.lowered.variables |= {zero: segments.checked}  # type: ignore[dict-item]
-        return replace(made, copies=[made.copies[0].extended(zero, ZERO, ONE, ZERO)])
+        return replace(made, instances=[made.instances[0].extended(zero, ZERO, ONE, ZERO)])
 
     def _along(
         self,
@@ -228,7 +228,7 @@ class FlatSegments:
     ) -> LoopCursor:
         """The loop cursor of the stage as a fold of `values` along a variable, over low … high − 1, by a loop inside its own."""
         lowered, fold = cursor.lowered, flat.segments.fold
-        loop = replace(loop, name=unused(loop.name, cursor.copies[0]))
+        loop = replace(loop, name=unused(loop.name, cursor.instances[0]))
         commutes = fold.commutative or bool(identities_of(fold))
         axes = (Axis(fresh(loop.name), high),)
         fold = with_fields(fold, axes=axes, values=values, commutative=commutes)
@@ -236,15 +236,15 @@ class FlatSegments:
         made = LoweredStage(replace(lowered.stage, reduction=fold), plan, (), None, lowered.position, lowered.blocked)
         made.bodies, made.reduction, made.carried = lowered.bodies, flat.segments.fold, fold
         made.variables = {**made.variables, loop.name: variable}
-        here = cursor.copies[0].extended(loop.name, low, high)
-        return replace(cursor, lowered=made, copies=[here], phase=self.loops.compute, versioned=True)
+        here = cursor.instances[0].extended(loop.name, low, high)
+        return replace(cursor, lowered=made, instances=[here], phase=self.loops.compute, versioned=True)
 
     def fold(self, cursor: LoopCursor, flat: Flat, by: Callable[[LoopCursor, int], None] | None = None) -> None:
         """Emits the stage at a segment: its fold, by its own loop unless `by` emits it, and its results. Lanes and threads skip empty
         segments, because combining their parts takes longer than folding one value."""
         position, own = flat.position + 1, self.loops.reductions
         loop = cursor.lowered.plan.loops[position]
-        low, high, _ = cursor.copies[0].bounds(loop.name)
+        low, high, _ = cursor.instances[0].bounds(loop.name)
         total = own.allocate(cursor, position)
         own.part(cursor, position, own.start, total)
         with ExitStack() as tests:

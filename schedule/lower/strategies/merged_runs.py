@@ -56,11 +56,11 @@ class Merge:
                 begin = builder.name("begin", ix.add(first, ix.mul(piece, length)))
                 builder.add(Store(starts, (piece,), self._taken_before(begin)))
             taken = [builder.register("taken", Read(starts, (ix.as_index(k),), None)) for k in range(PIECES)]
-            with builder.loop(step := fresh("k"), ZERO, length, 1):
+            with builder.loop(output := fresh("k"), ZERO, length, 1):
                 for k, register in enumerate(taken):
-                    self._step(builder.name("at", ix.add(first, ix.add(ix.mul(length, k), step))), register)
+                    self._take_one(builder.name("at", ix.add(first, ix.add(ix.mul(length, k), output))), register)
             with builder.loop(at := fresh("i"), ix.add(first, ix.mul(length, PIECES)), end, 1):
-                self._step(at, taken[-1])
+                self._take_one(at, taken[-1])
 
     def _second_run(self) -> Var:
         """The index at which the second run begins: the sum of the indices of all descents, of which there is one, chunk by chunk."""
@@ -69,7 +69,7 @@ class Merge:
         with each_chunk(builder, self.chunks) as (chunk, first, end):
             found = builder.register("found", ZERO)
             with builder.loop(at := fresh("i"), ix.maximum(first, 1), end, 1, **self.lanes):
-                before, own = (self.values(place)[0] for place in (ix.sub(at, 1), at))
+                before, own = (self.values(position)[0] for position in (ix.sub(at, 1), at))
                 fold_into(builder, found, Op("select", i64, (precedes(own, before), at, ZERO)), "add")
             builder.add(Store(memory, (chunk,), Read(found, (), None)))
         second = builder.register("second", ZERO)
@@ -77,22 +77,22 @@ class Merge:
             fold_into(builder, second, Read(memory, (chunk,), None), "add")
         return builder.name("second", Read(second, (), None))
 
-    def _taken_before(self, place: Expr) -> Var:
+    def _taken_before(self, position: Expr) -> Var:
         """The number of elements of the first run before an index of the result."""
         builder, second = self.builder, self.second
 
         def goes_behind(middle: Var) -> NestExpr:
-            (one, *_), (other, *_) = self.values(middle), self.values(self._beside(middle, ix.sub(place, 1)))
+            (one, *_), (other, *_) = self.values(middle), self.values(self._beside(middle, ix.sub(position, 1)))
             return builder.name("behind", precedes(other, one))
 
-        least = ix.maximum(ix.sub(place, ix.sub(self.count, second)), 0)
-        return builder.name("before", first_where(builder, least, ix.minimum(place, second), goes_behind))
+        least = ix.maximum(ix.sub(position, ix.sub(self.count, second)), 0)
+        return builder.name("before", first_where(builder, least, ix.minimum(position, second), goes_behind))
 
-    def _beside(self, taken: Expr, place: Expr) -> Expr:
-        """The index of the second run's next element, if `taken` elements of the first run precede index `place` of the result."""
-        return ix.add(self.second, ix.sub(place, taken))
+    def _beside(self, taken: Expr, position: Expr) -> Expr:
+        """The index of the second run's next element, if `taken` elements of the first run precede index `position` of the result."""
+        return ix.add(self.second, ix.sub(position, taken))
 
-    def _step(self, at: Expr, register: Buffer) -> None:
+    def _take_one(self, at: Expr, register: Buffer) -> None:
         """Stores the element at index `at` of the result: the first run's next one, unless there is none or the second run's precedes
         it."""
         builder = self.builder

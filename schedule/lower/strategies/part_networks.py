@@ -118,13 +118,13 @@ class _Network:
                 held = [self.builder.register("held", key) for key in turned]
                 for exponent in reversed(range(doublings)):
                     with self.builder.when(Op("lt", bool_, (ix.as_index(exponent), width))):
-                        self._step_of_held(held, 1 << exponent)
+                        self._compare_exchange_held(held, 1 << exponent)
                 self._store(self.by_columns, [Read(each, (), None) for each in held], k)
             with self._along(self.columns) as x:
                 keys = self._load(self.by_columns, x, self.rows)
                 distance = self.rows // 2
                 while distance:
-                    self._step(keys, distance)
+                    self._compare_exchange(keys, distance)
                     distance //= 2
                 self._store(self.by_rows, keys, x)
         with self._along(self.rows) as k:
@@ -161,16 +161,16 @@ class _Network:
         turns = self._name(Op("eq", bool_, (Op("bit_and", i64, (Op("bit_xor", i64, (now, before)), ONE)), ONE)))
         return self._name(Op("select", self.key, (turns, self._complement(key), key)))
 
-    def _step(self, keys: list[NestExpr], distance: int) -> None:
+    def _compare_exchange(self, keys: list[NestExpr], distance: int) -> None:
         """Emits compare-exchanges of keys `distance` apart."""
         for i in range(len(keys)):
             if not i & distance:
                 self._exchange(keys, i, i + distance)
 
-    def _step_of_held(self, held: Sequence[Buffer], distance: int) -> None:
+    def _compare_exchange_held(self, held: Sequence[Buffer], distance: int) -> None:
         """Emits compare-exchanges of keys in registers `distance` apart."""
         keys: list[NestExpr] = [self._name(Read(each, (), None)) for each in held]
-        self._step(keys, distance)
+        self._compare_exchange(keys, distance)
         for register, key in zip(held, keys, strict=True):
             self.builder.add(Store(register, (), key))
 

@@ -110,9 +110,9 @@ class PartedQuicksort(Quicksort):
                     builder.add(Store(parts, (at,), self._part_of(self._values(at)[0], pivots, number)))
             with builder.loop(at := fresh("i"), low, high, 1):
                 part = builder.name("part", Op("cast", i64, (Read(parts, (at,), None),)))
-                place = take(part)
+                position = take(part)
                 for buffer, value in zip(moved, self._values(at) if moves else (), strict=False):
-                    builder.add(Store(buffer, (place,), value))
+                    builder.add(Store(buffer, (position,), value))
 
         append_by_key(builder, self.chunks, counts, in_chunk, Certificate("quicksort", tuple(moved)), number)
         with builder.loop(part := fresh("part"), ZERO, number, 1):
@@ -129,8 +129,8 @@ class PartedQuicksort(Quicksort):
             chance = Op("shr", i64, (Op("mul", i64, (at, const(i64, SPREAD))), const(i64, 16)))
             chance = Op("bit_and", i64, (chance, const(i64, (1 << CHANCES) - 1)))
             ahead = Op("shr", i64, (Op("mul", i64, (chance, stretch)), const(i64, CHANCES)))
-            place = builder.name("place", ix.add(ix.mul(at, stretch), ahead))
-            builder.add(Store(sample, (at,), self._values(place)[0]))
+            position = builder.name("place", ix.add(ix.mul(at, stretch), ahead))
+            builder.add(Store(sample, (at,), self._values(position)[0]))
         with self._along(Part(ZERO, size)) as at:
             own, rank = builder.name("key", Read(sample, (at,), None)), builder.register("rank", ZERO)
             with builder.loop(other := fresh("j"), ZERO, size, 1):

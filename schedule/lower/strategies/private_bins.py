@@ -30,7 +30,7 @@ from raido.schedule.lower.loops.chunks import chunks_of, each_chunk
 from raido.schedule.lower.loops.partials import unused
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.regions.coordinates import Coordinates
-from raido.schedule.lower.strategies.step_strips import Made
+from raido.schedule.lower.strategies.update_tiles import Made
 from raido.schedule.lower.threads.thread_folds import SHARED_BYTES, is_bound
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.stages.stage import Stage, StageFold, initial_values
@@ -73,8 +73,8 @@ class PrivateBins:
         with builder.block(branch=True) as plain:
             in_order()
         with builder.block(builder.assumptions.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
-            chunk, copy = (fresh(unused(name, cursor.copies[0])) for name in ("chunk", "copy"))
-            sets = Axis(chunk, chunks), Axis(copy, ix.as_index(replicas))
+            chunk, replica = (fresh(unused(name, cursor.instances[0])) for name in ("chunk", "copy"))
+            sets = Axis(chunk, chunks), Axis(replica, ix.as_index(replicas))
             bins = self._allocate(cursor, "bins", sets, "heap")
             self._fill(cursor, position, sets, bins)
             starts = initial_values(fold) if constants else _loads(lowered.form, lowered.stage.axes, fold)
@@ -84,28 +84,28 @@ class PrivateBins:
     def _fill(self, cursor: LoopCursor, position: int, sets: tuple[Axis, Axis], bins: Generate) -> None:
         """Emits the loop over chunks in which each updates its bins."""
         lowered, builder = cursor.lowered, self.builder
-        (chunk, copy), loop, fold = sets, lowered.plan.loops[position], _reduction(lowered)
+        (chunk, replica), loop, fold = sets, lowered.plan.loops[position], _reduction(lowered)
         how, (axis, *_) = {"stage": lowered.stage.name, "loop": loop.name}, lowered.axis_of[loop.name]
-        low, high, _ = cursor.copies[0].bounds(loop.name)
+        low, high, _ = cursor.instances[0].bounds(loop.name)
         on_threads = _deals_out(lowered)
         if on_threads:
             how |= {"kind": "parallel", "level": "block.x"}
-            low, last = cursor.copies[0].box(axis)
+            low, last = cursor.instances[0].box(axis)
             high = ix.add(last, 1)
         with each_chunk(builder, chunks_of(builder, low, high, chunk.extent), **how) as (number, first, end):
-            here: list[Set] = [(chunk, number, ix.add(number, 1)), (copy, ZERO, copy.extent)]
+            here: list[Set] = [(chunk, number, ix.add(number, 1)), (replica, ZERO, replica.extent)]
             own, shared = bins, here
-            if on_threads and self._is_small(cursor, copy):
-                own, shared = self._allocate(cursor, "own", (copy,), "shared"), here[1:]
+            if on_threads and self._is_small(cursor, replica):
+                own, shared = self._allocate(cursor, "own", (replica,), "shared"), here[1:]
             self._map(cursor, shared, own, fold.neutral)
             part = _into(cursor, shared, own)
             if on_threads:
-                self._on_threads(part, position, copy, first, end)
+                self._on_threads(part, position, replica, first, end)
             else:
-                part.copies[0].narrow(loop.name, first, end)
-                self._by_one_thread(part, position, copy)
+                part.instances[0].narrow(loop.name, first, end)
+                self._by_one_thread(part, position, replica)
             if own is not bins:
-                self._map(cursor, here, bins, _loads(own, (copy, *lowered.stage.axes), fold))
+                self._map(cursor, here, bins, _loads(own, (replica, *lowered.stage.axes), fold))
 
     def _fold(self, cursor: LoopCursor, sets: tuple[Axis, Axis], bins: Generate, starts: tuple[Expr, ...]) -> None:
         """Emits the fold of the bins of every element of the results, from `starts` on, in the loops of part "combine"."""
@@ -119,14 +119,14 @@ class PrivateBins:
 
     # Steps
 
-    def _by_one_thread(self, part: LoopCursor, position: int, copy: Axis) -> None:
+    def _by_one_thread(self, part: LoopCursor, position: int, replica: Axis) -> None:
         """Emits the iterations of a chunk by one thread; in the only loop over them, or the loop over a tile, they use the
         replicas of the bins in turn."""
 
-        def take(strip: LoopCursor, at: int, made: Callable[[LoopCursor], Made]) -> None:
-            self._in_turn(replace(strip, phase=self.updates.of_made(made)), at, copy)
+        def take(tile: LoopCursor, at: int, made: Callable[[LoopCursor], Made]) -> None:
+            self._in_turn(replace(tile, phase=self.updates.of_made(made)), at, replica)
 
-        phase = self.updates.in_strips(take)
+        phase = self.updates.in_tiles(take)
         part = replace(part, phase=phase)
         if phase.takes_over(part, position):
             return
@@ -134,34 +134,38 @@ class PrivateBins:
         if loop.kind != "serial" or any(inner.name in reduced for inner in part.lowered.plan.loops[position + 1 :]):
             self.loops.loop(part, position, None if loop.kind == "vector" else "serial")
         else:
-            self._in_turn(part, position, copy)
+            self._in_turn(part, position, replica)
 
-    def _in_turn(self, part: LoopCursor, position: int, copy: Axis) -> None:
+    def _in_turn(self, part: LoopCursor, position: int, replica: Axis) -> None:
         """Emits the loop over iterations, unrolled by the replicas of the bins, which they use in turn."""
-        lowered, loop, replicas = part.lowered, part.lowered.plan.loops[position], ix.constant_value(copy.extent) or 1
+        lowered, loop, replicas = (
+            part.lowered,
+            part.lowered.plan.loops[position],
+            ix.constant_value(replica.extent) or 1,
+        )
         if replicas == 1:
             self.loops.loop(part, position, "serial")
             return
-        low, high, step = part.copies[0].bounds(loop.name)
+        low, high, step = part.instances[0].bounds(loop.name)
         rest = self.builder.name("rest", ix.sub(high, ix.mod(ix.maximum(ix.sub(high, low), 0), replicas * step)))
         for start, end, count in ((low, rest, replicas), (rest, high, 1)):
             var = fresh(loop.name)
             with self.builder.loop(var, start, end, count * step, stage=lowered.stage.name, loop=loop.name):
                 for k in range(count):
-                    one = part.copies[0].copy()
-                    one.fix(copy.name, ix.as_index(k))
-                    self.loops.choose(replace(part, copies=[one]), position, [[ix.add(var, k * step)]])
+                    one = part.instances[0].copy()
+                    one.fix(replica.name, ix.as_index(k))
+                    self.loops.choose(replace(part, instances=[one]), position, [[ix.add(var, k * step)]])
 
-    def _on_threads(self, part: LoopCursor, position: int, copy: Axis, first: Expr, end: Expr) -> None:
+    def _on_threads(self, part: LoopCursor, position: int, replica: Axis, first: Expr, end: Expr) -> None:
         """Emits the iterations of a chunk by the threads of a block; an iteration's number selects the replica of the bins."""
         lowered = part.lowered
         (axis, *_) = lowered.axis_of[lowered.plan.loops[position].name]
 
         def step(inner: LoopCursor, values: dict[Node, Node]) -> None:
-            turn = ix.mod(values[lowered.variables[axis]], copy.extent)  # type: ignore[arg-type]
-            self.updates.step(inner, {**values, copy.var: turn})
+            turn = ix.mod(values[lowered.variables[axis]], replica.extent)  # type: ignore[arg-type]
+            self.updates.update_element(inner, {**values, replica.var: turn})
 
-        self.loops.loop(replace(_restricted(part, axis, first, end), phase=self.updates.steps(step)), position)
+        self.loops.loop(replace(_restricted(part, axis, first, end), phase=self.updates.each_element(step)), position)
 
     # Stages
 
@@ -180,9 +184,9 @@ class PrivateBins:
             storages[Result(form, k)] = Storage(buffer, (), (), tuple((d, ()) for d in along))
         return form
 
-    def _is_small(self, cursor: LoopCursor, copy: Axis) -> bool:
+    def _is_small(self, cursor: LoopCursor, replica: Axis) -> bool:
         """Whether the bins of a chunk fit into a block's shared memory (SHARED_BYTES)."""
-        counts = [ix.constant_value(axis.extent) for axis in (copy, *self.updates.open_axes(cursor))]
+        counts = [ix.constant_value(axis.extent) for axis in (replica, *self.updates.open_axes(cursor))]
         itemsize = sum(v.dtype.itemsize for v in _reduction(cursor.lowered).left)
         return None not in counts and prod(count or 0 for count in counts) * itemsize <= SHARED_BYTES
 
@@ -205,7 +209,7 @@ class PrivateBins:
         lowered, fold = cursor.lowered, stage.reduction
         ranges = list[tuple[str, Expr, Expr]]((axis.name, low, high) for axis, low, high in sets)
         for axis in lowered.stage.axes:
-            value = cursor.copies[0].ranges[axis.name].value
+            value = cursor.instances[0].ranges[axis.name].value
             ranges.append((axis.name, *((ZERO, axis.extent) if value is None else (value, ix.add(value, 1)))))
         part = LoweredStage(replace(stage, name=plan.stage, update=None), plan, (), None, lowered.position)
         part.bodies, part.reduction, part.carried = stage.bodies, fold and lowered.reduction, fold
@@ -227,19 +231,19 @@ def _into(cursor: LoopCursor, sets: Sequence[Set], form: Generate) -> LoopCursor
     lowered, stage = copied(cursor.lowered), cursor.lowered.stage
     assert stage.update is not None
     added = tuple(axis for axis, _, _ in sets)
-    update = replace(stage.update, places=(*(None for _ in added), *stage.update.places))
+    update = replace(stage.update, index_values=(*(None for _ in added), *stage.update.index_values))
     lowered.stage = replace(stage, axes=(*added, *stage.axes), form=form, update=update)
     lowered.origin = stage
     lowered.variables = {**lowered.variables, **{axis.name: axis.var for axis in added}}
-    here = cursor.copies[0]
+    here = cursor.instances[0]
     for axis, low, _ in sets:
         here = here.extended(axis.name, low, ix.add(low, 1), low)
-    return replace(cursor, lowered=lowered, copies=[here.copy()])
+    return replace(cursor, lowered=lowered, instances=[here.copy()])
 
 
 def _restricted(cursor: LoopCursor, axis: str, low: Expr, high: Expr) -> LoopCursor:
     """The loop cursor restricted to a part of an axis, none of whose loops has been chosen yet."""
-    old = cursor.copies[0]
+    old = cursor.instances[0]
     new = Coordinates(
         [(a, *((low, high) if a == axis else old.whole[a])) for a in old.axes], cursor.lowered.plan.relations
     )
@@ -247,7 +251,7 @@ def _restricted(cursor: LoopCursor, axis: str, low: Expr, high: Expr) -> LoopCur
         value = old.ranges[name].value
         if value is not None:
             new.fix(name, value)
-    return replace(cursor, copies=[new])
+    return replace(cursor, instances=[new])
 
 
 def _deals_out(lowered: LoweredStage) -> bool:

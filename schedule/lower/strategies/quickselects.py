@@ -27,13 +27,13 @@ class Quickselect(Quicksort):
     def __init__(self, builder: Builder, row: Row) -> None:
         super().__init__(builder, row)
         sort = row.lowered.stage.sort
-        assert sort is not None and sort.places is not None
-        self.places = [
+        assert sort is not None and sort.positions is not None
+        self.positions = [
             (
                 builder.name("first", builder.assumptions.decided(first)),
                 builder.name("last", builder.assumptions.decided(last)),
             )
-            for first, last in sort.places
+            for first, last in sort.positions
         ]
 
     def sort(self) -> None:
@@ -44,6 +44,6 @@ class Quickselect(Quicksort):
         """Opens a block for statements of the part low … high − 1, which run if a place that is read lies in it."""
         tests = [
             Op("logical_and", bool_, (Op("le", bool_, (low, last)), Op("lt", bool_, (first, high))))
-            for first, last in self.places
+            for first, last in self.positions
         ]
         return self.builder.when(reduce(lambda a, b: Op("logical_or", bool_, (a, b)), tests))

@@ -31,7 +31,7 @@ from raido.schedule.lower.strategies.part_networks import PartNetworks
 from raido.schedule.nest.nodes import Append, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
-from raido.schedule.strategies.table import numbers_of_sort
+from raido.schedule.strategies.table import parameters_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.strategies.sorts import Row
@@ -63,11 +63,11 @@ class Quicksort:
         lowered = row.lowered
         assert lowered.reduction is not None
         self.builder, self.row = builder, row
-        numbers = numbers_of_sort(lowered.stage, lowered.plan)
-        self.ranked, self.network = int(numbers["ranked"]), int(numbers.get("network", 0))
-        self.counted = int(numbers.get("counted", 0))
+        parameters = parameters_of_sort(lowered.stage, lowered.plan)
+        self.ranked, self.network = int(parameters["ranked"]), int(parameters.get("network", 0))
+        self.counted = int(parameters.get("counted", 0))
         self.count = row.axis.extent
-        self.chunks: Chunks = chunks_of(builder, ZERO, self.count, numbers["chunks"])
+        self.chunks: Chunks = chunks_of(builder, ZERO, self.count, parameters["chunks"])
         self.dtypes = tuple(value.dtype for value in lowered.reduction.left)
         self.key = self.dtypes[0]
         self.counter = i32 if self.key.bits <= i32.bits else i64  # with 64-bit keys i64, so that their lanes match
@@ -161,7 +161,7 @@ class Quicksort:
         if self.counted:
             found += [builder.register(name, identity(name, self.key)) for name in EXTREMES]
         with self._along(Part(ix.maximum(part.low, 1), part.high)) as at:
-            before, own = (self._values(place)[0] for place in (ix.sub(at, 1), at))
+            before, own = (self._values(position)[0] for position in (ix.sub(at, 1), at))
             self._add(found[0], chosen(precedes(own, before), ONE, ZERO))
             for register, name in zip(found[1:], EXTREMES, strict=False):
                 self._fold(register, own, name)
@@ -207,8 +207,8 @@ class Quicksort:
         with self._along(part) as at:
             values = tuple(builder.name("value", Read(buffer, (at,), None)) for buffer in source)
             holds = builder.name("holds", test(values[0]))
-            for (memory, place), kept in zip(sides, (holds, negated(holds)), strict=True):
-                builder.add(Append(tuple(memory), place, values, kept, spare=True))
+            for (memory, position), kept in zip(sides, (holds, negated(holds)), strict=True):
+                builder.add(Append(tuple(memory), position, values, kept, spare=True))
 
     # One part, by one thread
 
@@ -333,8 +333,8 @@ class Quicksort:
                 more = chosen(holds, const(counter, 1), const(counter, 0))
                 builder.add(Store(rank, (), Op("add", counter, (Read(rank, (), None), more))))
             rank_of = builder.name("rank", Read(rank, (), None))
-            place = builder.name("place", Op("cast", i64, (rank_of,)))
-            self.row.keep(ix.add(part.low, place), own)
+            position = builder.name("place", Op("cast", i64, (rank_of,)))
+            self.row.keep(ix.add(part.low, position), own)
             if found is not None:
                 self._fold(found, rank_of, "add")
 
@@ -355,9 +355,10 @@ class Quicksort:
         some = Op("lt", bool_, (ZERO, length))
 
         def median(number: int) -> NestExpr:
-            step = ix.floordiv(half, number - 1)
+            distance = ix.floordiv(half, number - 1)
             keys: list[NestExpr] = [
-                builder.name("key", Read(self.these[0], (ix.add(first, ix.mul(step, k)),), some)) for k in range(number)
+                builder.name("key", Read(self.these[0], (ix.add(first, ix.mul(distance, k)),), some))
+                for k in range(number)
             ]
             while len(keys) > 1:
                 keys = [builder.name("median", _median(*keys[k : k + 3])) for k in range(0, len(keys), 3)]

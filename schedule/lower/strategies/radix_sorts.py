@@ -21,7 +21,7 @@ from raido.schedule.lower.strategies.append_by_key import Take, append_by_key
 from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
-from raido.schedule.strategies.table import numbers_of_sort
+from raido.schedule.strategies.table import parameters_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.strategies.sorts import Row
@@ -84,12 +84,12 @@ class RadixSort:
         count = axis.extent
         dtypes = [v.dtype for v in lowered.reduction.left]
         keys = [unsigned(dtype) for dtype in dtypes[: stage.sort.keys]]
-        numbers = numbers_of_sort(stage, lowered.plan)
-        bits, chunks = numbers["bits"], chunks_of(builder, ZERO, count, numbers["chunks"])
+        parameters = parameters_of_sort(stage, lowered.plan)
+        bits, chunks = parameters["bits"], chunks_of(builder, ZERO, count, parameters["chunks"])
         return Sorting(
             axis,
             bits,
-            numbers["insertion"],
+            parameters["insertion"],
             chunks,
             tuple(-(-key.bits // bits) for key in keys),
             tuple(builder.alloc("these", dtype, (ix.as_index(2), count), "heap") for dtype in dtypes),
@@ -136,9 +136,9 @@ class RadixSort:
             keys = [builder.name("key", sortable(value)) for value in own[: len(sorting.passes)]]
             gap = builder.register("gap", element)
             with builder.block(loop=True) as setup:
-                place = builder.name("place", Read(gap, (), None))
-                previous = builder.name("previous", ix.sub(place, 1))
-                inside = Op("lt", bool_, (ZERO, place))
+                position = builder.name("place", Read(gap, (), None))
+                previous = builder.name("previous", ix.sub(position, 1))
+                inside = Op("lt", bool_, (ZERO, position))
                 others = [
                     builder.name("other", Read(buffer, (ZERO, previous), inside))
                     for buffer in sorting.values[: len(keys)]
@@ -146,12 +146,12 @@ class RadixSort:
                 after = comes_before(keys, [sortable(other) for other in others])
                 with builder.block(loop=True) as body:
                     for buffer in sorting.values:
-                        builder.add(Store(buffer, (ZERO, place), Read(buffer, (ZERO, previous), None)))
+                        builder.add(Store(buffer, (ZERO, position), Read(buffer, (ZERO, previous), None)))
                     builder.add(Store(gap, (), previous))
             builder.add(While(closed(setup), Op("logical_and", bool_, (inside, after)), closed(body)))
-            place = builder.name("place", Read(gap, (), None))
+            position = builder.name("place", Read(gap, (), None))
             for buffer, value in zip(sorting.values, own, strict=True):
-                builder.add(Store(buffer, (ZERO, place), value))
+                builder.add(Store(buffer, (ZERO, position), value))
 
     # Passes
 
@@ -190,9 +190,9 @@ class RadixSort:
             with builder.loop(element := fresh("i"), first, end, 1):
                 value = builder.name("value", Read(sorting.values[k], (source, element), None))
                 digit = Op("cast", i64, (digit_of(sortable(value), low, sorting.bits),))
-                place = take(builder.name("digit", digit))
+                position = take(builder.name("digit", digit))
                 for buffer in sorting.values if moves else ():
-                    builder.add(Store(buffer, (target, place), Read(buffer, (source, element), None)))
+                    builder.add(Store(buffer, (target, position), Read(buffer, (source, element), None)))
 
         append_by_key(builder, sorting.chunks, counts, in_chunk, Certificate("radix", sorting.values))
         builder.add(Store(sorting.side, (), target))

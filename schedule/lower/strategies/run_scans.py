@@ -43,7 +43,7 @@ class RunScans:
 
     def _block(self, cursor: LoopCursor, position: int, keep: Keep) -> None:
         builder, loop = self.builder, cursor.lowered.plan.loops[position]
-        low, high, _ = cursor.copies[0].bounds(loop.name)
+        low, high, _ = cursor.instances[0].bounds(loop.name)
         high = builder.name("high", high)
         first = self._ended(cursor, low)
         last = self._ended(cursor, ix.sub(high, 1))
@@ -54,7 +54,7 @@ class RunScans:
             end = builder.name("end", Op("select", i64, (goes_on, self._end(cursor, number, goes_on), high)))
             part = replace(
                 cursor,
-                copies=[c.copy() for c in cursor.copies],
+                instances=[c.copy() for c in cursor.instances],
                 phase=Phase(lambda inner: keep(inner, number), shares=True, reads=False),
             )
             with builder.loop(at := fresh(loop.name), start, end, 1, **as_planned(loop, cursor.lowered.stage.name)):
@@ -66,11 +66,11 @@ class RunScans:
         scan = cursor.lowered.stage.scan
         assert scan is not None and scan.ends is not None
         storage = self.loops.converter.storages[scan.ends]
-        return Read(storage.buffer, storage.place((number,), self.builder.assumptions), there)
+        return Read(storage.buffer, storage.indices_of((number,), self.builder.assumptions), there)
 
-    def _ended(self, cursor: LoopCursor, place: Expr) -> Var:
+    def _ended(self, cursor: LoopCursor, position: Expr) -> Var:
         """The number of runs that end at an index or before it."""
-        goes_on = lambda k: self.builder.name("goes_on", Op("lt", bool_, (place, self._end(cursor, k, None))))
+        goes_on = lambda k: self.builder.name("goes_on", Op("lt", bool_, (position, self._end(cursor, k, None))))
         return self.builder.name("number", first_where(self.builder, ZERO, _number_of_runs(cursor), goes_on))
 
 

@@ -35,17 +35,19 @@ class Scans:
         if strategy is None or strategy[0] == "serial":
             self._serial(cursor, position)
             return
-        for copy in cursor.copies:
+        for instance in cursor.instances:
             if strategy[0] == "runs":
-                self.by_runs.emit(replace(cursor, copies=[copy], origin_of=[0]), position, self._store_number)
+                self.by_runs.emit(replace(cursor, instances=[instance], origin_of=[0]), position, self._store_number)
                 continue
-            self.in_blocks.emit(replace(cursor, copies=[copy], origin_of=[0]), position, LastPass(self._follow))
+            self.in_blocks.emit(replace(cursor, instances=[instance], origin_of=[0]), position, LastPass(self._follow))
 
     def _serial(self, cursor: LoopCursor, position: int) -> None:
         """Emits the iterations one after the other, or block after block by the threads of one block."""
         if self.in_blocks.pieces.threads.applies(cursor, position):
-            for copy in cursor.copies:
-                self.in_blocks.pieces.in_turn(replace(cursor, copies=[copy], origin_of=[0]), position, self._follow)
+            for instance in cursor.instances:
+                self.in_blocks.pieces.in_turn(
+                    replace(cursor, instances=[instance], origin_of=[0]), position, self._follow
+                )
             return
         running = self.reductions.allocate(cursor, position, label="running")
         self.reductions.part(cursor, position, self.reductions.start, running)
@@ -57,7 +59,8 @@ class Scans:
     def _scan_element(self, cursor: LoopCursor) -> None:
         assert cursor.lowered.stage.scan is not None
         self._store(
-            cursor, self.loops.emitter.prefixes(self.reductions.steps(cursor), cursor.lowered.stage.scan.exclusive)
+            cursor,
+            self.loops.emitter.prefixes(self.reductions.fold_targets(cursor), cursor.lowered.stage.scan.exclusive),
         )
 
     def _store_number(self, cursor: LoopCursor, number: Expr) -> None:
@@ -72,7 +75,7 @@ class Scans:
             for j, value in enumerate(values):
                 storage = self.loops.converter.storages.get(Result(lowered.form, j))
                 if storage is not None:
-                    place = storage.place(indices, builder.assumptions)  # type: ignore[arg-type]
+                    coordinates = storage.indices_of(indices, builder.assumptions)  # type: ignore[arg-type]
                     if kept:
-                        self.loops.stored[Read(storage.buffer, place, None)] = (value, builder.scope)
-                    builder.add(Store(storage.buffer, place, value, None, lowered.plan.stream_stores))
+                        self.loops.stored[Read(storage.buffer, coordinates, None)] = (value, builder.scope)
+                    builder.add(Store(storage.buffer, coordinates, value, None, lowered.plan.stream_stores))

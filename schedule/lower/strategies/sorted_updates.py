@@ -54,22 +54,22 @@ class SortedUpdates:
         builder = self.builder
         axes, fold, loop = self.updates.open_axes(cursor), cursor.lowered.reduction, cursor.lowered.plan.loops[position]
         assert fold is not None
-        bins, steps = self._extents(cursor)
+        bins, all_updates = self._extents(cursor)
         ranges = builder.name("ranges", ix.ceildiv(bins, width))
-        low, high, _ = cursor.copies[0].bounds(loop.name)
+        low, high, _ = cursor.instances[0].bounds(loop.name)
         chunks = chunks_of(builder, low, high, wanted)
         counts = builder.alloc("counts", i64, (chunks.count, ranges), "heap")
-        offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
+        offsets = builder.alloc("offsets", offset_dtype(width), (all_updates,), "heap")
         values: list[Buffer | Const] = [
-            value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (steps,), "heap")
+            value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (all_updates,), "heap")
             for value in fold.values[: len(fold.left)]
         ]
         sorting = Sorting(counts, offsets, axes, width, values)
 
         def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
-            part = replace(cursor, copies=[c.copy() for c in cursor.copies])
-            part.copies[0].narrow(loop.name, first, end)
-            part.phase = self.updates.steps(partial(self.step, sorting, take, moves))
+            part = replace(cursor, instances=[c.copy() for c in cursor.instances])
+            part.instances[0].narrow(loop.name, first, end)
+            part.phase = self.updates.each_element(partial(self.step, sorting, take, moves))
             self.loops.loop(part, position, "serial")
 
         moved = Certificate("sorted", tuple(each for each in (offsets, *values) if isinstance(each, Buffer)))
@@ -79,33 +79,33 @@ class SortedUpdates:
 
     def _extents(self, cursor: LoopCursor) -> tuple[Expr, Expr]:
         """The number of bins and the number of iterations."""
-        bins, steps = ONE, ONE
+        bins, all_updates = ONE, ONE
         for axis in self.updates.open_axes(cursor):
             bins = ix.mul(bins, axis.extent)
         for axis in cursor.lowered.stage.reduction_axes:
-            steps = ix.mul(steps, axis.extent)
-        return bins, steps
+            all_updates = ix.mul(all_updates, axis.extent)
+        return bins, all_updates
 
     def step(self, sorting: Sorting, take: Take, moves: bool, cursor: LoopCursor, values: dict[Node, Node]) -> None:
         """Emits one iteration of the update, which is counted, or moved."""
         builder = self.builder
-        brought, places, holds = self.updates.read_step(cursor, values, with_values=moves)
+        brought, coordinates, holds = self.updates.read_update(cursor, values, with_values=moves)
         flat: Expr = ZERO
         for axis in sorting.axes:
-            flat = ix.add(ix.mul(flat, axis.extent), places[axis])
+            flat = ix.add(ix.mul(flat, axis.extent), coordinates[axis])
         with builder.block(branch=holds is not None) as scope:
             flat = builder.name("bin", flat)
             number = builder.name("range", ix.floordiv(flat, sorting.width))
-            place = take(number)
+            position = take(number)
             if moves:
                 offset = ix.sub(flat, ix.mul(number, sorting.width))
                 dtype = sorting.offsets.dtype
                 builder.add(
-                    Store(sorting.offsets, (place,), Op("cast", dtype, (offset,)) if dtype is not i64 else offset)
+                    Store(sorting.offsets, (position,), Op("cast", dtype, (offset,)) if dtype is not i64 else offset)
                 )
                 for buffer, value in zip(sorting.values, brought, strict=True):
                     if isinstance(buffer, Buffer):
-                        builder.add(Store(buffer, (place,), value))
+                        builder.add(Store(buffer, (position,), value))
         builder.add(closed(scope) if holds is None else If(holds, closed(scope)))
 
     def _fold(self, cursor: LoopCursor, sorting: Sorting) -> None:
@@ -130,14 +130,14 @@ class SortedUpdates:
                 )
                 values = self.loops.environment(cursor, 0)
                 found = self._unfold(sorting.axes, flat)
-                places: dict[Axis, NestExpr] = {
+                coordinates: dict[Axis, NestExpr] = {
                     axis: found[axis] if axis in found else values[axis.var]  # type: ignore[misc]
                     for axis in lowered.stage.axes
                 }
                 brought = [
                     v if isinstance(v, Const) else builder.name("value", Read(v, (k,), None)) for v in sorting.values
                 ]
-                self.updates.take_step(cursor, values, places, brought)
+                self.updates.apply_update(cursor, values, coordinates, brought)
 
     def _unfold(self, axes: Sequence[Axis], flat: Expr) -> dict[Axis, NestExpr]:
         """The index along every axis of a flat index."""

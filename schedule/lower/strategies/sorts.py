@@ -22,7 +22,7 @@ from raido.schedule.lower.threads.row_sorts import RowSort
 from raido.schedule.lower.threads.thread_folds import is_bound
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr
-from raido.schedule.strategies.table import numbers_of_sort
+from raido.schedule.strategies.table import parameters_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops.loops import Loops
@@ -39,7 +39,7 @@ class Sorts:
         """Emits the sort along the axis, for each unrolled instance."""
         count = cursor.lowered.stage.reduction_axes[0].extent
         kind = _kind(cursor.lowered)
-        for k in range(len(cursor.copies)):
+        for k in range(len(cursor.instances)):
             with self.builder.unless_empty((count,)):
                 kind(self.builder, Row(self.loops, cursor, k)).sort()
 
@@ -72,10 +72,10 @@ class Row:
         """Stores an element of the results."""
         loops, lowered = self.loops, self.lowered
         where = {**loops.environment(self.cursor, self.copy), self.axis.var: at}
-        place = tuple(where[each.var] for each in lowered.stage.axes)
+        indices = tuple(where[each.var] for each in lowered.stage.axes)
         for k, value in enumerate(values):
             storage = loops.converter.storages[Result(lowered.form, k)]
-            loops.builder.add(Store(storage.buffer, storage.place(place, loops.builder.assumptions), value))
+            loops.builder.add(Store(storage.buffer, storage.indices_of(indices, loops.builder.assumptions), value))
 
     def results(self) -> tuple[Buffer, ...]:
         """The buffers of the results."""
@@ -103,4 +103,4 @@ def _kind(lowered: LoweredStage) -> type[RadixSort | BlockSort | Quicksort]:
         return Onesweep
     if name == "quickselect":
         return Quickselect
-    return Quicksort if numbers_of_sort(lowered.stage, lowered.plan)["chunks"] == 1 else PartedQuicksort
+    return Quicksort if parameters_of_sort(lowered.stage, lowered.plan)["chunks"] == 1 else PartedQuicksort

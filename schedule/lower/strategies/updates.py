@@ -6,7 +6,7 @@
     sorted   the iterations are sorted by the elements that they change first (`sorted_updates`)
 
 The schedule sets the number of chunks; it never depends on the number of threads. The values and indices of iterations in order may be
-computed beforehand, tile by tile (`step_strips`).
+computed beforehand, tile by tile (`update_tiles`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raido.schedule.lower.expressions.index_checks import is_affine
 from raido.schedule.lower.loop_cursor import LoopCursor, Phase, over_reduced, over_results
 from raido.schedule.lower.strategies.private_bins import PrivateBins
 from raido.schedule.lower.strategies.sorted_updates import SortedUpdates
-from raido.schedule.lower.strategies.step_strips import NOTHING, Made, StepStrips
+from raido.schedule.lower.strategies.update_tiles import NOTHING, Made, UpdateTiles
 from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr
@@ -34,7 +34,7 @@ from raido.schedule.stages.stage import initial_values
 if TYPE_CHECKING:
     from raido.schedule.lower.loops.loops import Loops
 
-Step = Callable[..., None]
+ElementUpdate = Callable[..., None]
 """Emits one step of an update: (cursor, values of the variables, made=its precomputed values and indices)."""
 
 
@@ -46,48 +46,48 @@ class Updates:
         self.builder: Builder = loops.builder
         self.sorted = SortedUpdates(self)
         self.private = PrivateBins(self)
-        self.strips = StepStrips(self)
-        self.setting = Phase(self._each_copy(self._set), over_reduced)
-        self.stepping = self.in_strips(self._in_turn)
+        self.tiles = UpdateTiles(self)
+        self.setting = Phase(self._each_instance(self._set), over_reduced)
+        self.stepping = self.in_tiles(self._in_turn)
 
     def update(self, cursor: LoopCursor, position: int) -> None:
         """Emits the update whose outermost loop over iterations stands at `position`."""
-        name, numbers = cursor.lowered.plan.strategy or ("serial", ())
+        name, parameters = cursor.lowered.plan.strategy or ("serial", ())
         if not cursor.lowered.in_place and name != "private":
             self.run(cursor, position, self.setting)
         if name not in ("private", "sorted"):
             self.run(cursor, position, self.stepping)
             return
-        chosen: dict[str, Any] = dict(numbers)
-        for k in range(len(cursor.copies)):
-            single = replace(cursor, copies=[cursor.copies[k]], origin_of=[cursor.origin_of[k]])
+        chosen: dict[str, Any] = dict(parameters)
+        for k in range(len(cursor.instances)):
+            single = replace(cursor, instances=[cursor.instances[k]], origin_of=[cursor.origin_of[k]])
             if name == "private":
                 self.private.update(single, position, chosen["chunks"], chosen["replicas"])
             else:
                 self.sorted.update(single, position, chosen["bins"], chosen["chunks"])
 
-    def steps(self, step: Callable[[LoopCursor, dict[Node, Node]], None]) -> Phase:
-        """The phase that runs `step` at each iteration of an update, given the values of variables."""
-        return Phase(self._each_copy(step), over_results)
+    def each_element(self, update: Callable[[LoopCursor, dict[Node, Node]], None]) -> Phase:
+        """The phase that runs `update` at each iteration of an update, given the values of variables."""
+        return Phase(self._each_instance(update), over_results)
 
-    def in_strips(self, take: Callable[[LoopCursor, int, Callable[[LoopCursor], Made]], None]) -> Phase:
+    def in_tiles(self, take: Callable[[LoopCursor, int, Callable[[LoopCursor], Made]], None]) -> Phase:
         """The phase that runs iterations tile by tile where the schedule says so; `take` emits the loop over those of a tile."""
 
         def takes_over(cursor: LoopCursor, position: int) -> bool:
-            if position == len(cursor.lowered.plan.loops) or not self.strips.applies(cursor, position):
+            if position == len(cursor.lowered.plan.loops) or not self.tiles.applies(cursor, position):
                 return False
-            self.strips.emit(cursor, position, take)
+            self.tiles.emit(cursor, position, take)
             return True
 
-        return Phase(self._each_copy(self.step), over_results, takes_over)
+        return Phase(self._each_instance(self.update_element), over_results, takes_over)
 
     def of_made(self, made: Callable[[LoopCursor], Made]) -> Phase:
         """The phase of iterations of which some values and indices, `made`, are already computed, so that producers need not run again."""
 
         def element(cursor: LoopCursor) -> None:
-            for k, coordinates in enumerate(cursor.copies):
-                one = replace(cursor, copies=[coordinates], origin_of=[cursor.origin_of[k]])
-                self.step(one, self.loops.environment(one, 0), made(one))
+            for k, coordinates in enumerate(cursor.instances):
+                one = replace(cursor, instances=[coordinates], origin_of=[cursor.origin_of[k]])
+                self.update_element(one, self.loops.environment(one, 0), made(one))
 
         return Phase(element, over_results, reads=False)
 
@@ -97,11 +97,11 @@ class Updates:
     def run(self, cursor: LoopCursor, position: int, phase: Phase) -> None:
         """Emits one phase over the loops from `position` on."""
         self.loops.placer.begin_pass()
-        self.loops.level(replace(cursor, copies=[c.copy() for c in cursor.copies], phase=phase), position)
+        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position)
 
     def open_axes(self, cursor: LoopCursor) -> tuple[Axis, ...]:
         """The result's axes that no loop has chosen yet."""
-        return tuple(axis for axis in cursor.lowered.stage.axes if cursor.copies[0].ranges[axis.name].value is None)
+        return tuple(axis for axis in cursor.lowered.stage.axes if cursor.instances[0].ranges[axis.name].value is None)
 
     def _form(self, cursor: LoopCursor, values: dict[Node, Node]) -> Reduce:
         """The fold with the axes' variables replaced."""
@@ -120,11 +120,11 @@ class Updates:
 
     # One element
 
-    def _each_copy(self, body: Callable[[LoopCursor, dict[Node, Node]], None]) -> Callable[[LoopCursor], None]:
+    def _each_instance(self, body: Callable[[LoopCursor, dict[Node, Node]], None]) -> Callable[[LoopCursor], None]:
         """The `element` function of a phase: runs `body` for each unrolled instance, given the values of variables."""
 
         def element(cursor: LoopCursor) -> None:
-            for k in range(len(cursor.copies)):
+            for k in range(len(cursor.instances)):
                 body(cursor, self.loops.environment(cursor, k))
 
         return element
@@ -134,29 +134,29 @@ class Updates:
         start = loops.converter.convert(
             initial_values(_fold(cursor)), values, self.builder.assumptions, cursor.identity
         )
-        place = tuple(values[axis.var] for axis in lowered.stage.axes)
+        indices = tuple(values[axis.var] for axis in lowered.stage.axes)
         for j, value in enumerate(loops.emitter.values(start)):
             storage = loops.converter.storages[Result(lowered.form, j)]
-            self.builder.add(Store(storage.buffer, storage.place(place, self.builder.assumptions), value))  # type: ignore[arg-type]
+            self.builder.add(Store(storage.buffer, storage.indices_of(indices, self.builder.assumptions), value))  # type: ignore[arg-type]
 
-    def step(self, cursor: LoopCursor, values: dict[Node, Node], made: Made = NOTHING) -> None:
+    def update_element(self, cursor: LoopCursor, values: dict[Node, Node], made: Made = NOTHING) -> None:
         """Emits one iteration of the update."""
-        brought, places, holds = self.read_step(cursor, values, made=made)
-        self.take_step(cursor, values, places, brought, holds)
+        brought, coordinates, holds = self.read_update(cursor, values, made=made)
+        self.apply_update(cursor, values, coordinates, brought, holds)
 
     def make(self, cursor: LoopCursor, values: dict[Node, Node], numbers: Sequence[int]) -> list[NestExpr]:
         """Emits the values and indices of an iteration at these positions of the fold's `values`; indices are checked here."""
         update, form = cursor.lowered.stage.update, self._form(cursor, values)
         assert update is not None
         named = self.loops.emitter.values([form.values[k] for k in numbers])
-        for d, (axis, number) in enumerate(zip(cursor.lowered.stage.axes, update.places, strict=True)):
+        for d, (axis, number) in enumerate(zip(cursor.lowered.stage.axes, update.index_values, strict=True)):
             if number in numbers:
                 k = numbers.index(number)
                 named[k] = self.builder.name("index", named[k])
                 self._tests(cursor, form, d, axis, named[k], update.checked)
         return named
 
-    def read_step(
+    def read_update(
         self, cursor: LoopCursor, values: dict[Node, Node], with_values: bool = True, made: Made = NOTHING
     ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
         """The values of an iteration, the index that it updates, and the condition under which it does (None: always).
@@ -164,7 +164,7 @@ class Updates:
         lowered, loops, builder = cursor.lowered, self.loops, self.builder
         update, form = lowered.stage.update, self._form(cursor, values)
         assert update is not None
-        count, indices = len(form.left), sum(number is not None for number in update.places)
+        count, indices = len(form.left), sum(number is not None for number in update.index_values)
         first = 0 if with_values else count
         wanted = [k for k in range(first, count + indices) if k not in made]
         found = dict(zip(wanted, loops.emitter.values([form.values[k] for k in wanted]), strict=True))
@@ -172,45 +172,45 @@ class Updates:
             if _reads(value) and (lowered.in_place or k >= count):  # an index is tested before it is used
                 found[k] = builder.name("new" if lowered.in_place else "index", value)
         found |= made
-        places: dict[Axis, NestExpr] = {}
+        coordinates: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
-        for d, (axis, number) in enumerate(zip(lowered.stage.axes, update.places, strict=True)):
-            places[axis] = values[axis.var] if number is None else found[number]  # type: ignore[assignment]
+        for d, (axis, number) in enumerate(zip(lowered.stage.axes, update.index_values, strict=True)):
+            coordinates[axis] = values[axis.var] if number is None else found[number]  # type: ignore[assignment]
             if number is not None:
-                if not update.checked and (choice := _chosen_place(places[axis])) is not None:
-                    test, places[axis] = choice
+                if not update.checked and (choice := _chosen_index(coordinates[axis])) is not None:
+                    test, coordinates[axis] = choice
                     tests.append(test)
-                tests += self._tests(cursor, form, d, axis, places[axis], update.checked and number not in made)
+                tests += self._tests(cursor, form, d, axis, coordinates[axis], update.checked and number not in made)
         brought = [found[k] for k in range(first, count)]
-        return brought, places, conjunction(tests) if tests else None
+        return brought, coordinates, conjunction(tests) if tests else None
 
     def _tests(
-        self, cursor: LoopCursor, form: Reduce, d: int, axis: Axis, place: NestExpr, checked: bool
+        self, cursor: LoopCursor, form: Reduce, d: int, axis: Axis, position: NestExpr, checked: bool
     ) -> list[NestExpr]:
         """The conditions under which an index of dimension `d` is in range; if `checked`, emits the check that they hold."""
-        update, inside = cursor.lowered.stage.update, self._inside(place, axis.extent)
+        update, inside = cursor.lowered.stage.update, self._inside(position, axis.extent)
         assert update is not None
         if inside and checked:
-            kind = unsigned_kind("index", form.values[update.places[d] or 0])
+            kind = unsigned_kind("index", form.values[update.index_values[d] or 0])
             told = cursor.lowered.origin or cursor.lowered.stage
             dimension = const(i64, d - len(cursor.lowered.stage.axes) + len(told.axes))
             site = self.loops.converter.sites.number(told.form)
-            self.builder.check(Check(conjunction(inside), kind, site, (dimension, place, axis.extent)))
+            self.builder.check(Check(conjunction(inside), kind, site, (dimension, position, axis.extent)))
         return inside
 
-    def take_step(
+    def apply_update(
         self,
         cursor: LoopCursor,
         values: dict[Node, Node],
-        places: dict[Axis, NestExpr],
+        coordinates: dict[Axis, NestExpr],
         brought: Sequence[NestExpr],
         holds: NestExpr | None = None,
     ) -> None:
-        """Emits the update of the element at `places` by an iteration's values."""
+        """Emits the update of the element at `coordinates` by an iteration's values."""
         lowered, update = cursor.lowered, cursor.lowered.stage.update
         assert update is not None
         storages = [self.loops.converter.storages[Result(lowered.form, j)] for j in range(len(brought))]
-        where = storages[0].place(tuple(places.values()), self.builder.assumptions)  # type: ignore[arg-type]
+        where = storages[0].indices_of(tuple(coordinates.values()), self.builder.assumptions)  # type: ignore[arg-type]
         buffers = tuple(storage.buffer for storage in storages)
         if update.mode == "combine":
             atomic = lowered.plan.strategy is not None and lowered.plan.strategy[0] == "atomic"
@@ -219,14 +219,14 @@ class Updates:
         for buffer, value in zip(buffers, brought, strict=True):
             self.builder.add(Store(buffer, where, value, holds))
 
-    def _inside(self, place: NestExpr, extent: Expr) -> list[NestExpr]:
+    def _inside(self, position: NestExpr, extent: Expr) -> list[NestExpr]:
         """The conditions under which an index is in range, without those provably true."""
-        assumptions, affine = self.builder.assumptions, is_affine(place)
+        assumptions, affine = self.builder.assumptions, is_affine(position)
         tests: list[NestExpr] = []
-        if not (affine and assumptions.nonnegative(place)):
-            tests.append(Op("ge", bool_, (place, const(i64, 0))))
-        if not (affine and assumptions.less(place, extent)):
-            tests.append(Op("lt", bool_, (place, extent)))
+        if not (affine and assumptions.nonnegative(position)):
+            tests.append(Op("ge", bool_, (position, const(i64, 0))))
+        if not (affine and assumptions.less(position, extent)):
+            tests.append(Op("lt", bool_, (position, extent)))
         return tests
 
     def _fold_in(
@@ -238,13 +238,13 @@ class Updates:
         holds: NestExpr | None,
         atomic: bool,
     ) -> None:
-        step = Reduce(form.axes, form.left, form.right, form.combine, form.neutral, tuple(values), True, form.monoid)
+        update = Reduce(form.axes, form.left, form.right, form.combine, form.neutral, tuple(values), True, form.monoid)
 
         def fold() -> None:
             if atomic:
-                self.loops.emitter.atomics(step, buffers, where)
+                self.loops.emitter.atomics(update, buffers, where)
             else:
-                self.loops.emitter.folds([(step, buffers, where)], contract=False)
+                self.loops.emitter.folds([(update, buffers, where)], contract=False)
 
         if holds is None:
             fold()
@@ -254,7 +254,7 @@ class Updates:
         self.builder.add(If(holds, closed(scope)))
 
 
-def _chosen_place(e: NestExpr) -> tuple[Expr, Expr] | None:
+def _chosen_index(e: NestExpr) -> tuple[Expr, Expr] | None:
     """The condition and the index of `select(condition, index, −1)`, None for other expressions: consecutive lanes then
     stay consecutive, under a mask."""
     none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1

@@ -151,7 +151,7 @@ class BlockRanks:
 
         def counter(e: Expr, t: Expr) -> Var:
             d = builder.name("digit", digit(e))
-            return builder.name("counter", self._place(ix.add(ix.mul(d, threads.count), t)))
+            return builder.name("counter", self._index(ix.add(ix.mul(d, threads.count), t)))
 
         def counted(own: Expr, t: Expr, k: Expr) -> Expr:
             """The counter of an element, kept in a register from the counting phase if possible."""
@@ -164,23 +164,23 @@ class BlockRanks:
         with threads.each(certificates=(own_counters,)) as t:
             d = fresh("d")
             with builder.loop(d, ZERO, ix.as_index(DIGITS), 1):
-                builder.add(Store(counts, (self._place(ix.add(ix.mul(d, threads.count), t)),), const(u16, 0)))
+                builder.add(Store(counts, (self._index(ix.add(ix.mul(d, threads.count), t)),), const(u16, 0)))
             with threads.piece(t, piece, count) as k:
                 at = counter(element(t, k), t)
                 if kept is not None:
                     builder.add(Store(kept, (t, k), Op("cast", i32, (at,))))
                 more = Op("add", u16, (Read(counts, (at,), None), const(u16, 1)))  # type: ignore[arg-type]
                 builder.add(Store(counts, (at,), more))
-        self._places()
+        self._indices()
         moved = (own_counters, Certificate("radix", (target,)))
         with threads.each(certificates=moved) as t, threads.piece(t, piece, count) as k:
             own = element(t, k)
             at = counted(own, t, k)
-            place = builder.name("place", Op("cast", i64, (Read(counts, (at,), None),)))  # type: ignore[arg-type]
-            builder.add(Store(target, (place,), Op("cast", u16, (own,))))
-            builder.add(Store(counts, (at,), Op("cast", u16, (ix.add(place, 1),))))
+            position = builder.name("place", Op("cast", i64, (Read(counts, (at,), None),)))  # type: ignore[arg-type]
+            builder.add(Store(target, (position,), Op("cast", u16, (own,))))
+            builder.add(Store(counts, (at,), Op("cast", u16, (ix.add(position, 1),))))
 
-    def _places(self) -> None:
+    def _indices(self) -> None:
         """Replaces counts by the indices of the first elements; each thread scans sixteen consecutive counters."""
         counts, builder = self.counts, self.builder
 
@@ -196,6 +196,6 @@ class BlockRanks:
         total = ix.as_index(DIGITS * self.threads.count)
         self.threads.scan(i32, total, ix.as_index(DIGITS), read, write, self.parts, (Certificate("radix", (counts,)),))
 
-    def _place(self, number: Expr) -> Expr:
+    def _index(self, number: Expr) -> Expr:
         """The index of a counter in its array, with spare counters."""
         return ix.add(number, ix.mul(ix.floordiv(number, DIGITS), SPARE))

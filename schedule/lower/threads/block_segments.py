@@ -152,8 +152,8 @@ class BlockSegments:
             with builder.when(Op("le", bool_, (length, ix.as_index(count)))):
                 self.flat.fold(segment, flat)
             with builder.when(Op("lt", bool_, (ix.as_index(count), length))):
-                place = ix.floordiv(ix.add(ix.sub(start, part.low), count - 1), count)
-                self._note(long, builder.name("slot", place), number)
+                position = ix.floordiv(ix.add(ix.sub(start, part.low), count - 1), count)
+                self._note(long, builder.name("slot", position), number)
 
     def _each(
         self, cursor: LoopCursor, count: Expr, threads: Threads, certificates: tuple[Certificate, ...] = ()
@@ -170,7 +170,7 @@ class BlockSegments:
         """Emits the fold of a segment by all threads: of every T-th value each where the operator commutes, else of consecutive ones."""
         builder, folds, count, fold = self.builder, self.loops.thread_folds, threads.count, carried(cursor)
         name = cursor.lowered.plan.loops[position].name
-        start, stop, _ = cursor.copies[0].bounds(name)
+        start, stop, _ = cursor.instances[0].bounds(name)
         size = builder.name("size", ix.sub(stop, start))
         span, step, live = ONE, count, ix.minimum(ix.as_index(count), size)
         if not fold.commutative:
@@ -180,17 +180,17 @@ class BlockSegments:
 
         def part(t: Expr, parts: Accumulators) -> None:
             first = ix.add(start, ix.mul(t, span))
-            coordinates = cursor.copies[0].copy()
+            coordinates = cursor.instances[0].copy()
             last = stop if fold.commutative else ix.minimum(stop, ix.add(first, span))
             coordinates.narrow(name, first, last, step)
-            folds.by_one_thread(replace(cursor, copies=[coordinates]), position, parts)
+            folds.by_one_thread(replace(cursor, instances=[coordinates]), position, parts)
 
         folds.together(cursor, position, threads.loop, live, count, part)
 
 
 def _values_of(cursor: LoopCursor, flat: Flat) -> tuple[Expr, Expr]:
     """The first value of a segment in a block, and the end of its values there."""
-    return cursor.copies[0].bounds(cursor.lowered.plan.loops[flat.position + 1].name)[:2]
+    return cursor.instances[0].bounds(cursor.lowered.plan.loops[flat.position + 1].name)[:2]
 
 
 def threads_of_block(stage: Stage, plan: StagePlan) -> Threads | None:

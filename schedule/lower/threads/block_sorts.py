@@ -24,7 +24,7 @@ from raido.schedule.lower.threads.block_ranks import BITS, ONE, ZERO, BlockRanks
 from raido.schedule.nest.nodes import AtomicUpdate, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable, unsigned
-from raido.schedule.strategies.table import BITS_OF_A_DIGIT, numbers_of_sort
+from raido.schedule.strategies.table import BITS_OF_A_DIGIT, parameters_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.strategies.sorts import Row
@@ -60,10 +60,10 @@ class BlockSort:
         self.axis: Axis = stage.reduction_axes[0]
         self.dtypes = [v.dtype for v in reduction.left]
         self.keys = [unsigned(dtype) for dtype in self.dtypes[: stage.sort.keys]]
-        numbers = numbers_of_sort(stage, row.lowered.plan)
-        self.block, self.staged = numbers["block"], numbers["staged"]
+        parameters = parameters_of_sort(stage, row.lowered.plan)
+        self.block, self.staged = parameters["block"], parameters["staged"]
         self.threads = BlockThreads(
-            row.loops.thread_scans, stage.name, self.axis.name, numbers["threads"], numbers["subgroup"]
+            row.loops.thread_scans, stage.name, self.axis.name, parameters["threads"], parameters["subgroup"]
         )
         self.blocks = ix.ceildiv(self.count, self.block)
 
@@ -226,15 +226,15 @@ class BlockSort:
                     builder.name(name, Op("cast", i64, (Read(ends, (at,), predicate),)))  # type: ignore[arg-type]
                     for name, at, predicate in (("begin", ix.sub(d, 1), there), ("end", d, None))
                 )
-                place = before(block, d, ix.sub(end, begin))
-                builder.add(Store(moves, (d,), Op("sub", i64, (place, begin))))  # type: ignore[arg-type]
+                position = before(block, d, ix.sub(end, begin))
+                builder.add(Store(moves, (d,), Op("sub", i64, (position, begin))))  # type: ignore[arg-type]
 
             def move(i: Var) -> None:
                 own = builder.name("own", Op("cast", i64, (Read(orders[1], (i,), None),)))  # type: ignore[arg-type]
                 d = builder.name("digit", Op("cast", i64, (Read(digits, (own,), None),)))  # type: ignore[arg-type]
-                place = self._within(Op("add", i64, (Read(moves, (d,), None), i)), ZERO, self.count)  # type: ignore[arg-type]
+                position = self._within(Op("add", i64, (Read(moves, (d,), None), i)), ZERO, self.count)  # type: ignore[arg-type]
                 at = self._within(ix.add(first, own), first, ix.add(first, count))
-                each.store(place, [Read(b, (own,), None) for b in staged] if staged else each.load(at))
+                each.store(position, [Read(b, (own,), None) for b in staged] if staged else each.load(at))
 
             self._each_element(count, move, None, certificates)
 
@@ -316,9 +316,9 @@ class BlockSort:
         for buffer, value in zip(staged, values, strict=False):
             self.builder.add(Store(buffer, (i,), value))
 
-    def _store(self, buffers: Sequence[Buffer], place: tuple[Expr, ...], values: Sequence[NestExpr]) -> None:
+    def _store(self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], values: Sequence[NestExpr]) -> None:
         for buffer, value in zip(buffers, values, strict=True):
-            self.builder.add(Store(buffer, place, value))
+            self.builder.add(Store(buffer, indices, value))
 
     def _within(self, value: NestExpr, low: Expr, high: Expr) -> Var:
         """A name for an index that is known to lie in low..high."""
@@ -341,12 +341,12 @@ class BlockSort:
         amount = const(dtype, 1) if more is ONE else more
         self.builder.add(AtomicUpdate(counters, (at,), amount, left, right, added, "add"))
 
-    def _scan(self, count: Expr, buffer: Buffer, place: Callable[[Expr], tuple[Expr, ...]]) -> NestExpr:
+    def _scan(self, count: Expr, buffer: Buffer, position: Callable[[Expr], tuple[Expr, ...]]) -> NestExpr:
         """Replaces the elements of an array, addressed by number, by their exclusive sum; returns the total."""
         piece = self.builder.name_bound("piece", ix.ceildiv(count, self.threads.count))
 
         def at(t: Expr, k: Expr) -> tuple[Expr, ...]:
-            return place(ix.add(ix.mul(t, piece), k))
+            return position(ix.add(ix.mul(t, piece), k))
 
         def write(t: Expr, k: Expr, before: NestExpr) -> None:
             self.builder.add(Store(buffer, at(t, k), before))

@@ -107,12 +107,12 @@ def _by_rows(loop: For, vector: For, length: Expr) -> Statement:
     def one(s: Statement) -> Sequence[Statement]:
         if s is not vector:
             return (with_blocks(s, single),)
-        place = Let(vector.var, ix.add(vector.low, ix.mod(element, lanes)))
+        position = Let(vector.var, ix.add(vector.low, ix.mod(element, lanes)))
         ends = [e for e in ix.members_of(vector.high) if ix.difference(e, vector.low) is None]
         body: Statement = vector.body
         for end in ends:
             body = If(Op("lt", bool_, (vector.var, end)), Block((body,)))
-        return (place, body)
+        return (position, body)
 
     begin = Let(loop.var, ix.floordiv(element, lanes))
     code: Any = Block((begin, *single(loop.body).statements))

@@ -98,7 +98,7 @@ class PieceScans:
             if vector_loop(inner.lowered, at) is None or builder.assumptions.nonnegative(gap):
                 emit(inner, at)
                 return
-            part = replace(inner, copies=[c.copy() for c in inner.copies])
+            part = replace(inner, instances=[c.copy() for c in inner.instances])
             with builder.block(builder.assumptions.with_known(gap), branch=True) as whole:
                 emit(inner, at)
             with builder.block(branch=True) as rest:

@@ -38,23 +38,23 @@ class RowSort(BlockSort):
 
     def _begin(self, passes: int) -> None:
         """Allocates, for each digit, the index of the next element with it."""
-        self.places = self.builder.alloc("places", i64, (ix.as_index(KEYS),), "shared")
+        self.positions = self.builder.alloc("places", i64, (ix.as_index(KEYS),), "shared")
 
     def _pass(self, each: Pass, these: tuple[Buffer, ...]) -> None:
         """Emits the move of all elements by one digit."""
-        builder, threads, places = self.builder, self.threads, self.places
+        builder, threads, positions = self.builder, self.threads, self.positions
         counts = self._counters("counts", i32)
         with threads.in_turn(self.count) as i:
             value = each.load(i)[each.key]
             digit = Op("cast", i64, (digit_of(sortable(value), each.low, BITS_OF_A_DIGIT),))
             self._count(counts, digit, ONE)
         with threads.each(KEYS) as d:
-            builder.add(Store(places, (d,), Op("cast", i64, (Read(counts, (d,), None),))))  # type: ignore[arg-type]
-        self._scan(ix.as_index(KEYS), places, lambda k: (k,))
+            builder.add(Store(positions, (d,), Op("cast", i64, (Read(counts, (d,), None),))))  # type: ignore[arg-type]
+        self._scan(ix.as_index(KEYS), positions, lambda k: (k,))
 
         def before(part: Expr, d: Expr, amount: NestExpr) -> Var:
-            place = builder.name("place", Read(places, (d,), None))
-            builder.add(Store(places, (d,), Op("add", i64, (place, amount))))  # type: ignore[arg-type]
-            return place
+            position = builder.name("place", Read(positions, (d,), None))
+            builder.add(Store(positions, (d,), Op("add", i64, (position, amount))))  # type: ignore[arg-type]
+            return position
 
         self._move(each, these, before)

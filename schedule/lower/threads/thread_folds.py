@@ -36,7 +36,7 @@ from raido.schedule.lower.regions.regions import extent_bound
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Read
 from raido.schedule.plan import LoopPlan
-from raido.schedule.refusal import place
+from raido.schedule.refusal import location
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops.loops import Loops
@@ -60,12 +60,12 @@ class ThreadFolds:
 
     def fold(self, cursor: LoopCursor, position: int) -> None:
         """Emits the loop at `position` of a fold into the accumulators of `cursor`, for each unrolled instance by itself."""
-        for k, coordinates in enumerate(cursor.copies):
-            self._fold(replace(cursor, copies=[coordinates.copy()], origin_of=[cursor.origin_of[k]]), position)
+        for k, coordinates in enumerate(cursor.instances):
+            self._fold(replace(cursor, instances=[coordinates.copy()], origin_of=[cursor.origin_of[k]]), position)
 
     def _fold(self, cursor: LoopCursor, position: int) -> None:
         plan = cursor.lowered.plan.loops[position]
-        low, high, step = cursor.copies[0].bounds(plan.name)
+        low, high, step = cursor.instances[0].bounds(plan.name)
         threads = self.threads(cursor, position, low, high, step)
         count = ix.ceildiv(ix.sub(high, low), step)
         live = self.loops.bind("live", count, ix.as_index(0), ix.as_index(threads))
@@ -96,11 +96,11 @@ class ThreadFolds:
 
     def threads_inside(self, cursor: LoopCursor, position: int) -> tuple[LoopPlan, int] | None:
         """The reduction's loop inside `position` that is bound to threads, and its greatest trip count; None if there is none."""
-        lowered, coordinates = cursor.lowered, cursor.copies[0].copy()
+        lowered, coordinates = cursor.lowered, cursor.instances[0].copy()
         coordinates.choose(lowered.plan.loops[position].name, fresh("chunk"), lambda name, value, low, high: value)
         for p, loop in enumerate(lowered.plan.loops):
             if p > position and is_bound(loop, "thread") and loop.name in lowered.reduced:
-                part = replace(cursor, copies=[coordinates])
+                part = replace(cursor, instances=[coordinates])
                 return loop, self.threads(part, p, *coordinates.bounds(loop.name))
         return None
 
@@ -143,7 +143,7 @@ class ThreadFolds:
         own, builder = self.reductions, self.builder
         axes, shape, lengths = own.open_box(cursor)
         form = carried(cursor)
-        origin = {axis: cursor.copies[0].box(axis)[0] for axis in axes}
+        origin = {axis: cursor.instances[0].box(axis)[0] for axis in axes}
         sizes = [ix.constant_value(n) for n in shape]
         nbytes = (
             None if None in sizes else prod(n or 0 for n in sizes) * threads * sum(v.dtype.itemsize for v in form.left)
@@ -173,14 +173,14 @@ class ThreadFolds:
 
     def _keep(self, cursor: LoopCursor, parts: Accumulators) -> None:
         own = accumulators_of(cursor)
-        for k in range(len(cursor.copies)):
-            there, here = self.reductions.place(cursor, own, k), self._at(cursor, parts, k)
+        for k in range(len(cursor.instances)):
+            there, here = self.reductions.indices_of(cursor, own, k), self._at(cursor, parts, k)
             for source, target in zip(own.buffers, parts.buffers, strict=True):
                 self.builder.add(Store(target, here, Read(source, there, None)))
 
     def _at(self, cursor: LoopCursor, acc: Accumulators, k: int) -> tuple[Expr, ...]:
         """The indices of unrolled instance `k` in accumulators with a single origin."""
-        return self.reductions.place(replace(cursor, origin_of=[0] * len(cursor.copies)), acc, k)
+        return self.reductions.indices_of(replace(cursor, origin_of=[0] * len(cursor.instances)), acc, k)
 
     def _tree(
         self, cursor: LoopCursor, position: int, plan: LoopPlan, parts: Accumulators, live: Expr, threads: int
@@ -188,7 +188,7 @@ class ThreadFolds:
         """Combines the parts into the first of them."""
         stage, commutative = cursor.lowered.stage.name, carried(cursor).commutative
         group = min(plan.subgroup, 1 << (threads - 1).bit_length()) or 1
-        if not self.loops.emitter.is_step(self.reductions.operator(cursor)):
+        if not self.loops.emitter.is_fold_update(self.reductions.operator(cursor)):
             group = 1
         if group > 1 and not commutative:
             self._collect(cursor, position, plan.level, parts, live, group)
@@ -208,14 +208,14 @@ class ThreadFolds:
         halves = carried(cursor).commutative
 
         def element(inner: LoopCursor) -> None:
-            for k in range(len(inner.copies)):
+            for k in range(len(inner.instances)):
                 t = fresh("t")
                 where = self._at(inner, replace(parts, prefix=(t,)), k)
                 operator = self.reductions.operator(inner, k)
                 self.loops.emitter.collect(operator, parts.buffers, where, t, count, width, halves, level)
 
         phase = Phase(element, over_reduced, reads=False)
-        self.loops.level(replace(cursor, copies=[c.copy() for c in cursor.copies], phase=phase), position + 1)
+        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position + 1)
 
     def _pairs(self, each: TreeLevel, t: Expr, parts: Accumulators) -> Iterator[Pair]:
         for left, right in self.pairs(each, t):
@@ -238,8 +238,8 @@ class ThreadFolds:
 
         def element(inner: LoopCursor) -> None:
             for left, right in pairs():
-                for k in range(len(inner.copies)):
-                    where = self._at(inner, left, k) if left.prefix else self.reductions.place(inner, left, k)
+                for k in range(len(inner.instances)):
+                    where = self._at(inner, left, k) if left.prefix else self.reductions.indices_of(inner, left, k)
                     one = [self.builder.name("left", Read(b, where, None)) for b in left.buffers]
                     other = [
                         self.builder.name("right", Read(b, self._at(inner, right, k), None)) for b in right.buffers
@@ -248,7 +248,7 @@ class ThreadFolds:
                     self.reductions.combine_where(inner, values, left.buffers, where, one, other)
 
         phase = Phase(element, over_reduced, reads=False)
-        self.loops.level(replace(cursor, copies=[c.copy() for c in cursor.copies], phase=phase), position + 1)
+        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,5 +303,5 @@ def refused(cursor: LoopCursor, loop: LoopPlan, why: str, remedy: str) -> Schedu
     """The error for a loop that cannot be distributed over threads as it stands."""
     stage = cursor.lowered.stage
     headline = f'cannot distribute loop "{loop.name}" of stage "{stage.name}" over threads'
-    line = place(stage.site) + "   " + stage.site.text if stage.site else None
+    line = location(stage.site) + "   " + stage.site.text if stage.site else None
     return ScheduleError(explain(headline, algorithm=line, why=why, **{"try": remedy}))

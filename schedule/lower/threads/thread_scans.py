@@ -92,7 +92,7 @@ class ThreadScans:
                 why,
                 f'split("{plan.name}", 8), and bind its outer loop' if not inside else "leave it serial",
             )
-        low, high, step = self.loops.bounds(cursor.copies[0], plan.name)
+        low, high, step = self.loops.bounds(cursor.instances[0], plan.name)
         threads = self.folds.threads(cursor, position, low, high, step)
         live = self.loops.bind("live", ix.ceildiv(ix.sub(high, low), step), ix.as_index(0), ix.as_index(threads))
         return Pieces(plan, lowered.stage.name, live, threads)
@@ -107,15 +107,15 @@ class ThreadScans:
     ) -> None:
         """Runs `body` for the piece of every thread, with the loop cursor inside, the position where its loops
         begin, and the thread's number."""
-        low, _, step = cursor.copies[0].bounds(pieces.loop.name)
+        low, _, step = cursor.instances[0].bounds(pieces.loop.name)
         with self.over(pieces, pieces.live, certificates) as t:
 
             def begin(inner: LoopCursor, at: int) -> bool:
                 body(inner, at, t)
                 return True
 
-            copies = [c.copy() for c in cursor.copies]
-            part = replace(cursor, copies=copies, phase=Phase(takes_over=begin))
+            instances = [c.copy() for c in cursor.instances]
+            part = replace(cursor, instances=instances, phase=Phase(takes_over=begin))
             self.loops.choose(part, position, [[ix.add(low, ix.mul(t, step))]])
 
     def over(
@@ -178,13 +178,15 @@ class ThreadScans:
         end = self._read("last", parts, last)  # read here, where all threads come by, because it waits for all of them
         before = self._before_groups(pieces, parts, combine, group, groups)
 
-        def with_groups(own: Sequence[Buffer], place: Expr, whole: bool = False) -> list[NestExpr]:
-            with self._reaches(place, group):
-                earlier = before(place, whole)
+        def with_groups(own: Sequence[Buffer], position: Expr, whole: bool = False) -> list[NestExpr]:
+            with self._reaches(position, group):
+                earlier = before(position, whole)
                 combine(own, (), earlier, [self.builder.name("right", Read(b, (), None)) for b in own])
             return [Read(b, (), None) for b in own]
 
-        return Prefixes(lambda place: with_groups(self._read("own", parts, place), place), with_groups(end, last, True))
+        return Prefixes(
+            lambda position: with_groups(self._read("own", parts, position), position), with_groups(end, last, True)
+        )
 
     def begins(self, pieces: Pieces, prefixes: Prefixes, dtypes: Sequence[DType]) -> Elements:
         """The exclusive prefix of each thread but the first, computed once into memory of the thread."""
@@ -277,9 +279,9 @@ class ThreadScans:
             here, there, apart = there, here, 4 * apart
         return here
 
-    def _read(self, name: str, buffers: Sequence[Buffer], place: Expr) -> tuple[Buffer, ...]:
+    def _read(self, name: str, buffers: Sequence[Buffer], position: Expr) -> tuple[Buffer, ...]:
         """Registers that hold the elements at an index."""
-        return self._registers(name, [Read(buffer, (place,), None) for buffer in buffers])
+        return self._registers(name, [Read(buffer, (position,), None) for buffer in buffers])
 
     def _registers(self, name: str, values: Sequence[NestExpr]) -> tuple[Buffer, ...]:
         """Registers that hold values."""
@@ -364,4 +366,4 @@ class ThreadScans:
 
 def _elements(buffers: Sequence[Buffer]) -> Elements:
     """A function that reads the elements at an index."""
-    return lambda place: [Read(b, (place,), None) for b in buffers]
+    return lambda position: [Read(b, (position,), None) for b in buffers]

@@ -58,11 +58,11 @@ def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Count
         counter = _register(test.args[0], named)
         if counter is None or not counter.dtype.is_integer:
             continue
-        first, step = _constant_before(counter, before), _growth(counter, loop, named)
+        first, growth = _constant_before(counter, before), _growth(counter, loop, named)
         end = int(test.args[1].value) + (test.name == "le")
-        if first is None or step is None or end + step >= 1 << counter.dtype.bits - 1:
+        if first is None or growth is None or end + growth >= 1 << counter.dtype.bits - 1:
             continue
-        most = max(0, -(-(end - first) // step))
+        most = max(0, -(-(end - first) // growth))
         if most < MOST:
             yield Counted(most, tuple(each for each in tests if each is not test))
 
@@ -105,5 +105,5 @@ def _growth(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> int | 
     value = named.get(store.value, store.value)
     if not isinstance(value, Op) or value.name != "add" or not isinstance(value.args[1], Const):
         return None
-    step = int(value.args[1].value)
-    return step if step > 0 and _register(value.args[0], named) is register else None
+    growth = int(value.args[1].value)
+    return growth if growth > 0 and _register(value.args[0], named) is register else None

@@ -16,12 +16,12 @@ from raido.schedule.nest.passes.row_order import RowOrder, in_threads, row_axes
 from raido.schedule.nest.passes.rows_outside import (
     Iterations,
     by_rows,
+    dimensions_of_rows,
     each_array_loop,
+    elements_of_a_row,
     in_order,
     iterations_of,
-    numbers_of_a_row,
     of_one_row,
-    places_of_rows,
 )
 
 PIECES = ("rowo", "rowi")
@@ -92,10 +92,10 @@ def _go_together(iterations: Iterations, depth: int, machine: Machine) -> bool:
         return False
     outer = iterations.at(depth - 1)
     row = of_one_row(iterations.iteration, outer, outer[0])
-    places = places_of_rows(row, outer, iterations.swaps)
-    if places is None:
+    dimensions = dimensions_of_rows(row, outer, iterations.swaps)
+    if dimensions is None:
         return False
-    numbers = {buffer: numbers_of_a_row(buffer, at) for buffer, at in places.items()}
+    numbers = {buffer: elements_of_a_row(buffer, at) for buffer, at in dimensions.items()}
     return None not in numbers.values() and machine.l1 >= 2 * sum(
         buffer.dtype.itemsize * (count or 0) for buffer, count in numbers.items()
     )

@@ -30,8 +30,8 @@ from raido.schedule.nest.walk import blocks_of, expressions_of, statements_withi
 
 _MOST = 16  # numbers of a row in registers, at most: with lanes, half of the registers of AVX-512
 
-Place = tuple[NestExpr, ...]
-Number = tuple[Buffer, Place]
+Indices = tuple[NestExpr, ...]
+Number = tuple[Buffer, Indices]
 
 
 def row_registers(nest: Nest) -> Nest:
@@ -120,9 +120,9 @@ def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
     registers: dict[Number, Buffer] = {}
     before: list[Statement] = []
     after: list[Statement] = []
-    for buffer, places in _places(loop, around, every, names, kept).items():
+    for buffer, indices in _elements_read(loop, around, every, names, kept).items():
         dead = buffer not in kept.given and sum(buffer in _own(s) for s in every) == kept.counts[buffer]
-        numbers = [(buffer, place) for place in places]
+        numbers = [(buffer, index) for index in indices]
         firsts = [_first(number, loop.body, names) for number in numbers]
         alone = all(_is_in_one_loop(number, loop.body, names) for number in numbers)
         if None in firsts or ("stored in a loop" in firsts and not (dead and alone)):
@@ -143,14 +143,14 @@ def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
     return replace(loop, body=Block((*before, *body, *after)))
 
 
-def _places(
+def _elements_read(
     loop: For, around: Sequence[For], every: Sequence[Statement], names: Mapping[Node, Node], kept: _Kept
-) -> dict[Buffer, list[Place]]:
+) -> dict[Buffer, list[Indices]]:
     """Maps the buffers that the rows of a loop change, by plain stores at the row's own index alone, to these indices."""
     inside = bound_within(loop.body) - names.keys()
     in_turn = written(*(s for s in loop.body.statements if isinstance(s, (For, While))))
     made = {s.buffer for s in every if isinstance(s, Alloc)}
-    found: dict[Buffer, list[Place]] = {}
+    found: dict[Buffer, list[Indices]] = {}
     lost: set[Buffer] = set()
     stored: set[Buffer] = set()
     for s in every:
@@ -164,24 +164,24 @@ def _places(
             if isinstance(e, Read):
                 _note(found, _number(e, names))
     return {
-        buffer: places
-        for buffer, places in found.items()
+        buffer: indices
+        for buffer, indices in found.items()
         if buffer in stored & in_turn - lost - made - kept.viewed
         and buffer.scope in ("heap", "parameter")
-        and all(_is_of_row(place, buffer, around) and inside.isdisjoint(topological(*place)) for place in places)
-        and all(_are_apart(*pair) for pair in combinations(places, 2))
+        and all(_is_of_row(index, buffer, around) and inside.isdisjoint(topological(*index)) for index in indices)
+        and all(_are_apart(*pair) for pair in combinations(indices, 2))
     }
 
 
-def _is_of_row(place: Place, buffer: Buffer, around: Sequence[For]) -> bool:
+def _is_of_row(index: Indices, buffer: Buffer, around: Sequence[For]) -> bool:
     """Whether an index selects a row of the innermost loop, and is inside a buffer."""
-    inside = all(_is_inside(index, extent, around) for index, extent in zip(place, buffer.shape, strict=True))
-    return bool(place) and around[-1].var in place and inside
+    inside = all(_is_inside(index, extent, around) for index, extent in zip(index, buffer.shape, strict=True))
+    return bool(index) and around[-1].var in index and inside
 
 
-def _are_apart(place: Place, other: Place) -> bool:
+def _are_apart(index: Indices, other: Indices) -> bool:
     """Whether two indices of a buffer differ by constants."""
-    pairs = zip(place, other, strict=True)
+    pairs = zip(index, other, strict=True)
     return any(isinstance(a, Const) and isinstance(b, Const) and a.value != b.value for a, b in pairs)
 
 
@@ -190,11 +190,11 @@ def _number(access: Read | Store, names: Mapping[Node, Node]) -> Number:
     return access.buffer, tuple(names.get(index, index) for index in access.indices)  # type: ignore[misc]
 
 
-def _note(found: dict[Buffer, list[Place]], number: Number) -> None:
-    buffer, place = number
-    places = found.setdefault(buffer, [])
-    if place not in places:
-        places.append(place)
+def _note(found: dict[Buffer, list[Indices]], number: Number) -> None:
+    buffer, index = number
+    indices = found.setdefault(buffer, [])
+    if index not in indices:
+        indices.append(index)
 
 
 def _is_inside(index: NestExpr, extent: Expr, around: Sequence[For]) -> bool:

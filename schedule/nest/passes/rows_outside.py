@@ -228,25 +228,25 @@ def by_rows(iterations: Iterations, depth: int, uneven: bool = True) -> ByRows |
         )
     elif isinstance(loop, While):
         return None
-    places = places_of_rows([*setup, *iteration], stages, swaps)
-    if places is None or not all(
-        places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
+    dimensions = dimensions_of_rows([*setup, *iteration], stages, swaps)
+    if dimensions is None or not all(
+        dimensions[s.left] == dimensions[s.right] and _is_exchanged(s.left, dimensions[s.left], first) for s in swaps
     ):
         return None
     before = _before_all_iterations(iterations, first)
     if before is None:
         return None
     in_lanes = first.in_lanes and not _has_lanes([*setup, *iteration])
-    exchanges = (each for s in swaps for each in exchange(s, places[s.left], first.variables))
+    exchanges = (each for s in swaps for each in exchange(s, dimensions[s.left], first.variables))
     rows = {rows.variables[-1] for rows in stages}
     apart = isinstance(loop, For) and _iterations_lie_apart(iteration, loop.var, rows)
     body = kept_in_caches(Block((*iteration, *exchanges)))
     return ByRows(first, tuple(before), Block(tuple(setup)), body, end, in_lanes, apart)
 
 
-def numbers_of_a_row(buffer: Buffer, places: tuple[int, ...]) -> int | None:
-    """Returns the number of elements of a row of a buffer, None where it is not known; `places`: the dimensions that select the row."""
-    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
+def elements_of_a_row(buffer: Buffer, dimensions: tuple[int, ...]) -> int | None:
+    """Returns the number of elements of a row of a buffer, None where it is not known; `dimensions`: the dimensions that select the row."""
+    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in dimensions]
     return None if None in extents else prod(extents)  # type: ignore[arg-type]
 
 
@@ -305,7 +305,7 @@ def _has_lanes(statements: Iterable[Statement]) -> bool:
     return any(isinstance(each, For) and each.kind == "vector" for s in statements for each in statements_within(s))
 
 
-def places_of_rows(
+def dimensions_of_rows(
     iteration: Sequence[Statement], stages: Sequence[Rows], swaps: Sequence[Swap]
 ) -> dict[Buffer, tuple[int, ...]] | None:
     """Maps each buffer that changes to the dimensions whose indices are always the row's; None where rows are not independent."""
@@ -328,19 +328,19 @@ def places_of_rows(
     return found
 
 
-def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
+def _is_exchanged(buffer: Buffer, dimensions: tuple[int, ...], rows: Rows) -> bool:
     """Whether a row of a buffer is a few numbers, and the loops over rows cover all rows."""
     whole = (
         is_equal(loop.low, ix.as_index(0)) and is_equal(loop.high, buffer.shape[d])
-        for loop, d in zip(rows.loops, places, strict=True)
+        for loop, d in zip(rows.loops, dimensions, strict=True)
     )
-    numbers = numbers_of_a_row(buffer, places)
+    numbers = elements_of_a_row(buffer, dimensions)
     return numbers is not None and numbers <= FEW and not buffer.strides and all(whole)
 
 
-def exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
+def exchange(swap: Swap, dimensions: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
     """Yields statements that exchange a row of two buffers, or only copy the right one's where the left one's contents are dead."""
-    variables = dict(zip(places, row, strict=True))
+    variables = dict(zip(dimensions, row, strict=True))
     ranges = [
         [variables[d]] if d in variables else [ix.as_index(k) for k in range(ix.constant_value(extent) or 0)]
         for d, extent in enumerate(swap.left.shape)

@@ -138,7 +138,7 @@ def _with_body(rows: Rows, body: Block) -> For:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Access:
     """An access of a row; data-dependent indices are None."""
 
     buffer: Buffer
@@ -158,20 +158,20 @@ class _Walk:
         self.ranges: dict[Var, Interval] = {}
         self.moving: set[Node] = set()
         self.own: set[Buffer] = set()
-        self.bounds: list[_Place] = []
+        self.bounds: list[_Access] = []
         for let in before:
             self._name(let)
         for loop in rows:
             self.bounds += self._reads(loop)
             self._bind(loop)
 
-    def take(self, block: Block) -> list[_Place]:
+    def take(self, block: Block) -> list[_Access]:
         """Returns the accesses of a block, each once."""
-        found: dict[_Place, None] = {}
+        found: dict[_Access, None] = {}
         for s in block.statements:
             if isinstance(s, Alloc):
                 self.own.add(s.buffer)
-            found |= dict.fromkeys(self._place(write, True) for write in writes(s))
+            found |= dict.fromkeys(self._access(write, True) for write in writes(s))
             found |= dict.fromkeys(self._reads(s))
             self.moving.update(binds_inside(s))
             if isinstance(s, Let):
@@ -183,7 +183,7 @@ class _Walk:
                 found |= dict.fromkeys(self.take(each))
         return [access for access in found if access.buffer not in self.own]
 
-    def rows_lie_apart(self, accesses: Sequence[_Place], assumptions: Assumptions) -> bool:
+    def rows_lie_apart(self, accesses: Sequence[_Access], assumptions: Assumptions) -> bool:
         """Whether no row changes an element that another row reads or changes."""
         pairs = combinations_with_replacement(dict.fromkeys(accesses), 2)
         return all(
@@ -194,7 +194,7 @@ class _Walk:
             for one, other in pairs
         )
 
-    def go_alike(self, first: Sequence[_Place], second: Sequence[_Place]) -> bool:
+    def go_alike(self, first: Sequence[_Access], second: Sequence[_Access]) -> bool:
         """Whether the two parts of a row change elements along the same dimensions of some array."""
         return any(
             one.buffer is other.buffer
@@ -205,11 +205,11 @@ class _Walk:
             for other in second
         )
 
-    def _dimensions(self, access: _Place) -> list[list[bool]]:
+    def _dimensions(self, access: _Access) -> list[list[bool]]:
         """Returns, for each loop over rows, the dimensions along which an access depends on it."""
         return [[e is not None and row in ix.linear(e)[1] for e in access.indices] for row in self.rows]
 
-    def _are_of_one_row(self, one: _Place, other: _Place) -> bool:
+    def _are_of_one_row(self, one: _Access, other: _Access) -> bool:
         """Whether two accesses meet only within one row."""
         pairs = list(zip(one.indices, other.indices, strict=True))
         return all(any(self._says(a, b, row) for a, b in pairs) for row in self.rows)
@@ -221,7 +221,7 @@ class _Walk:
         terms = ix.linear(a)[1]  # type: ignore[arg-type]
         return row in terms and self.moving.isdisjoint(topological(*(atom for atom in terms if atom is not row)))
 
-    def _are_apart(self, one: _Place, other: _Place, assumptions: Assumptions) -> bool:
+    def _are_apart(self, one: _Access, other: _Access, assumptions: Assumptions) -> bool:
         """Whether two accesses are disjoint in every row."""
         for a, b in zip(one.indices, other.indices, strict=True):
             left, right = self._bounds(a), self._bounds(b)
@@ -248,12 +248,12 @@ class _Walk:
         if low is not None and high is not None:
             self.ranges[loop.var] = (low, ix.sub(high, 1))  # type: ignore[assignment,arg-type]
 
-    def _reads(self, s: Statement) -> list[_Place]:
-        return [self._place(load, False) for load in loads(s)]
+    def _reads(self, s: Statement) -> list[_Access]:
+        return [self._access(load, False) for load in loads(s)]
 
-    def _place(self, access: Access, changes: bool) -> _Place:
+    def _access(self, access: Access, changes: bool) -> _Access:
         assert access.indices is not None
-        return _Place(access.buffer, tuple(map(self._index, access.indices)), changes)
+        return _Access(access.buffer, tuple(map(self._index, access.indices)), changes)
 
     def _index(self, e: NestExpr) -> NestExpr | None:
         """Returns an index with variables substituted; None where it depends on memory."""

@@ -39,7 +39,7 @@ from raido.schedule.nest.nodes import (
     View,
     While,
 )
-from raido.schedule.nest.passes.rows_outside import FEW, exchange, numbers_of_a_row
+from raido.schedule.nest.passes.rows_outside import FEW, elements_of_a_row, exchange
 from raido.schedule.nest.replace_buffers import replace_buffers
 from raido.schedule.nest.values import Buffer, Read, new_serial, replaced
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
@@ -121,16 +121,16 @@ def _as_stage(
         held[buffer] = inside
         first.append(Alloc(inside))
         if begins:
-            first += [Store(inside, at, Read(buffer, at, None)) for at in _places(buffer)]
+            first += [Store(inside, at, Read(buffer, at, None)) for at in _indices_of(buffer)]
         if buffer in needed:
-            last += [Store(buffer, at, Read(inside, at, None)) for at in _places(buffer)]
+            last += [Store(buffer, at, Read(inside, at, None)) for at in _indices_of(buffer)]
     body = replace_buffers(Block((moved,)), held).statements
     return Produce(loop.stage if isinstance(loop, For) else "", Block((*first, *body, *last)))
 
 
 def _is_few(buffer: Buffer) -> bool:
     """Whether a buffer is a scalar, or an array of few numbers."""
-    numbers = numbers_of_a_row(buffer, ())
+    numbers = elements_of_a_row(buffer, ())
     return numbers is not None and numbers <= FEW and not buffer.strides and buffer.lanes == 1
 
 
@@ -139,7 +139,7 @@ def _is_own(buffer: Buffer) -> bool:
     return _is_few(buffer) and buffer.scope == "heap"
 
 
-def _places(buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
+def _indices_of(buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
     """Yields all indices of a buffer of constant shape."""
     return product(*([ix.as_index(k) for k in range(ix.constant_value(extent) or 0)] for extent in buffer.shape))
 
@@ -186,7 +186,7 @@ def _with_moves(loop: For | While) -> For | While:
             if isinstance(s, Swap):
                 statements += exchange(s, (), ())
             elif isinstance(s, Copy):
-                statements += [Store(s.destination, at, Read(s.source, at, None)) for at in _places(s.source)]
+                statements += [Store(s.destination, at, Read(s.source, at, None)) for at in _indices_of(s.source)]
             else:
                 statements.append(inside(s))
         return with_statements(b, statements)

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The extent of a box along one dimension of the result: `count` indices from `low` on; `step` is the variable of the steps along it.
+    """The extent of a box along one dimension of the result: `count` indices from `low` on; `variable` is the variable of the steps along it.
 
     `whole`: the box covers the dimension exactly.
     """
 
     low: Expr
     count: Expr
-    step: Var | None
+    variable: Var | None
     whole: bool = False
 
 
@@ -51,35 +51,35 @@ def box_of(stage: Stage) -> tuple[Side, ...] | None:
     extents = {axis.var: axis.extent for axis in stage.all_axes}
     left = {axis.var for axis in fold.axes if ix.constant_value(axis.extent) != 1}
     sides = []
-    for axis, number in zip(stage.axes, update.places, strict=True):
+    for axis, number in zip(stage.axes, update.index_values, strict=True):
         if number is None:
             sides.append(Side(ix.as_index(0), axis.extent, None, True))
             continue
         side = _side(fold.values[number], extents)
         if side is None or (update.checked and not _lies_inside(side, axis.extent)):
             return None
-        if side.step is not None and side.step not in left:
+        if side.variable is not None and side.variable not in left:
             return None
-        left.discard(side.step)  # type: ignore[arg-type]
+        left.discard(side.variable)  # type: ignore[arg-type]
         sides.append(side)
     return None if left else tuple(sides)
 
 
-def _side(place: Expr, extents: Mapping[Var, Expr]) -> Side | None:
+def _side(index: Expr, extents: Mapping[Var, Expr]) -> Side | None:
     """Returns the indices that a step's index takes, if they are contiguous along one axis of the steps, or a single index; else None."""
-    _, terms = ix.linear(ix.canonical(place))
+    _, terms = ix.linear(ix.canonical(index))
     moving = [
         atom for atom in terms if isinstance(atom, Var) and atom in extents and ix.constant_value(extents[atom]) != 1
     ]
-    step = moving[0] if moving else None
-    if len(moving) > 1 or (step is not None and terms[step] != 1):
+    variable = moving[0] if moving else None
+    if len(moving) > 1 or (variable is not None and terms[variable] != 1):
         return None
-    low = ix.canonical(place)
+    low = ix.canonical(index)
     for var in terms.keys() & extents.keys():
         low = ix.sub(low, ix.mul(var, terms[var]))
     if not is_index_of(low, lambda node: isinstance(node, Count) or (isinstance(node, Var) and node not in extents)):
         return None
-    return Side(low, ix.as_index(1) if step is None else ix.where_at_least(extents[step], 1), step)
+    return Side(low, ix.as_index(1) if variable is None else ix.where_at_least(extents[variable], 1), variable)
 
 
 def _lies_inside(side: Side, extent: Expr) -> bool:
@@ -102,8 +102,8 @@ def gathered(stage: Stage, box: Sequence[Side], sites: dict[Node, Site]) -> Stag
             continue
         index = ix.sub(axis.var, side.low)
         tests.append(within(index, side.count))
-        if side.step is not None:
-            values[side.step] = Op("clamp_index", i64, (index, side.count))
+        if side.variable is not None:
+            values[side.variable] = Op("clamp_index", i64, (index, side.count))
     count = len(fold.left)
     new, old = _replaced(fold.values[:count], values, sites), initial_values(fold)
     inside = all_of(tests) if tests else Const(bool_, True)

@@ -35,7 +35,13 @@ from raido.algo.graph.rewrite import children, loads_in, rebuild, rewritten, sca
 from raido.schedule.stages.locations import sections_of
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
 from raido.schedule.stages.tables import Tables
-from raido.schedule.stages.updates.dependence import conflict, leaves_alone, meets_none_twice, place_of, steps_of
+from raido.schedule.stages.updates.dependence import (
+    bare_index,
+    conflict,
+    element_updates_of,
+    leaves_alone,
+    meets_none_twice,
+)
 from raido.schedule.stages.updates.order import Order, assumptions_of
 from raido.schedule.stages.updates.partial import Change, updates_of
 
@@ -171,7 +177,7 @@ def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) 
     for load in loads_in(change.value):
         if load.array is old:
             (read,) = tables.rewrite((load,), lambda node: node, where)
-            alone = leaves_alone(steps_of(before.update), read.indices, change.update.axes, order)
+            alone = leaves_alone(element_updates_of(before.update), read.indices, change.update.axes, order)
             if load in elsewhere or load.checked or not alone:
                 return form  # the old array is needed anyway
             memo[load] = Load(new, load.indices, False)
@@ -217,20 +223,20 @@ def _values_apart(update: Update) -> bool:
     """Whether the values of an update must be computed before its first step."""
     if any(isinstance(node, Reduce) for node in scalar_nodes(*update.values)):
         return True
-    return conflict(steps_of(update), update.dest) is not None
+    return conflict(element_updates_of(update), update.dest) is not None
 
 
 def _promised(update: Update, tables: Tables) -> Update:
     """Returns an update in mode "unique" where its steps provably change different elements; each combines its value with the old element
     itself.
     """
-    if update.mode == "unique" or not meets_none_twice(steps_of(update)):
+    if update.mode == "unique" or not meets_none_twice(element_updates_of(update)):
         return update
     values = update.values
     if update.mode == "combine":
         shape = update.dest[0].shape
-        places = tuple(Op("clamp_index", i64, (place_of(e), n)) for e, n in zip(update.indices, shape, strict=True))
-        olds = [Load(dest, places, False) for dest in update.dest]
+        indices = tuple(Op("clamp_index", i64, (bare_index(e), n)) for e, n in zip(update.indices, shape, strict=True))
+        olds = [Load(dest, indices, False) for dest in update.dest]
         names: dict[Node, Node] = {
             **dict(zip(update.left, olds, strict=True)),
             **dict(zip(update.right, values, strict=True)),
@@ -244,25 +250,25 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
     """Returns the update with its values, and the indices that read the changed array, computed by a form of their own."""
     update = _promised(update, tables)
     apart = [*update.values]
-    places = {
+    by_dimension = {
         d
         for d, e in enumerate(update.indices)
         if any(n.array in update.dest for n in scalar_nodes(e) if isinstance(n, Load))
     }
-    apart += [update.indices[d] for d in sorted(places)]
+    apart += [update.indices[d] for d in sorted(by_dimension)]
     several = [axis for axis in update.axes if ix.constant_value(axis.extent) != 1]
     single: dict[Node, Node] = {axis.var: ix.as_index(0) for axis in update.axes if axis not in several}
     made = Generate(tuple(several), tables.rewrite(apart, lambda node: node, single) if single else tuple(apart))
     if update in tables.sites:
         tables.sites[made] = tables.sites[update]
     axes = axes_like(update.axes)
-    steps = tuple(axis.var for axis in axes)
-    named = tuple(step for step, axis in zip(steps, update.axes, strict=True) if axis in several)
+    variables = tuple(axis.var for axis in axes)
+    named = tuple(variable for variable, axis in zip(variables, update.axes, strict=True) if axis in several)
     loads = [Load(Result(made, k), named, False) for k in range(len(apart))]
     rest = iter(loads[len(update.values) :])
-    names = {old.var: new for old, new in zip(update.axes, steps, strict=True)}
+    names = {old.var: new for old, new in zip(update.axes, variables, strict=True)}
     kept = tables.rewrite(update.indices, lambda node: node, names)
-    indices = tuple(next(rest) if d in places else e for d, e in enumerate(kept))
+    indices = tuple(next(rest) if d in by_dimension else e for d, e in enumerate(kept))
     combine = tables.rewrite((*update.combine, *update.neutral), lambda node: node, names)
     operator, neutral = combine[: len(update.combine)], combine[len(update.combine) :]
     values = tuple(loads[: len(update.values)])

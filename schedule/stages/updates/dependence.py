@@ -20,56 +20,58 @@ from raido.algo.graph.rewrite import bound_variables, loads_in, scalar_nodes, su
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ElementUpdates:
     """The steps of an update: their axes, the index that each changes, the expressions that each evaluates, and whether indices are
     promised to differ.
     """
 
     axes: tuple[Axis, ...]
-    places: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
     evaluated: tuple[Expr, ...]
     promised: bool
 
 
-def steps_of(form: Update) -> Steps:
+def element_updates_of(form: Update) -> ElementUpdates:
     """Returns the steps of an update of the graph."""
-    return Steps(form.axes, form.indices, (*form.values, *form.indices), form.mode == "unique")
+    return ElementUpdates(form.axes, form.indices, (*form.values, *form.indices), form.mode == "unique")
 
 
-def meets_none_twice(steps: Steps) -> bool:
+def meets_none_twice(updates: ElementUpdates) -> bool:
     """Whether provably no two steps change one element."""
-    return {axis.var for axis in _moving(steps)} <= set(_coordinates(steps))
+    return {axis.var for axis in _moving(updates)} <= set(_coordinates(updates))
 
 
-def conflict(steps: Steps, arrays: Collection[Array]) -> Load | None:
+def conflict(updates: ElementUpdates, arrays: Collection[Array]) -> Load | None:
     """Returns the first load of one of these arrays, which change, of an element that another step may have changed; None without one."""
-    found = [load for load in loads_in(*steps.evaluated) if load.array in arrays]
+    found = [load for load in loads_in(*updates.evaluated) if load.array in arrays]
     if not found:
         return None
-    order = scalar_nodes(*steps.evaluated)
-    ranges = {axis.var: (ix.as_index(0), ix.sub(ix.where_at_least(axis.extent, 1), 1)) for axis in steps.axes}
+    order = scalar_nodes(*updates.evaluated)
+    ranges = {axis.var: (ix.as_index(0), ix.sub(ix.where_at_least(axis.extent, 1), 1)) for axis in updates.axes}
     assumptions = with_inner_ranges(Assumptions((), ranges), order)
     unsteady = _unsteady(order) - set(assumptions.ranges)
-    return next((load for load in found if not _harmless(load, steps, assumptions, unsteady)), None)
+    return next((load for load in found if not _harmless(load, updates, assumptions, unsteady)), None)
 
 
-def leaves_alone(steps: Steps, indices: Sequence[Expr], others: Sequence[Axis], order: Sequence[Node]) -> bool:
+def leaves_alone(
+    updates: ElementUpdates, indices: Sequence[Expr], others: Sequence[Axis], order: Sequence[Node]
+) -> bool:
     """Whether steps provably change no element that is read at `indices` over other axes; `order`: the nodes around the read."""
-    ranges = {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in (*steps.axes, *others)}
+    ranges = {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in (*updates.axes, *others)}
     assumptions = with_inner_ranges(Assumptions((), ranges), order)
     read = [assumptions.simplify(ix.canonical(i)) for i in indices]
     if any(node in _unsteady(order) - set(assumptions.ranges) for node in scalar_nodes(*read)):
         return False
-    written = [assumptions.simplify(ix.canonical(place_of(i))) for i in steps.places]
+    written = [assumptions.simplify(ix.canonical(bare_index(i))) for i in updates.indices]
     return any(_apart(a, b, assumptions) for a, b in zip(read, written, strict=True))
 
 
-def _moving(steps: Steps) -> list[Axis]:
+def _moving(updates: ElementUpdates) -> list[Axis]:
     """Returns the axes with more than one index."""
-    return [axis for axis in steps.axes if ix.constant_value(axis.extent) != 1]
+    return [axis for axis in updates.axes if ix.constant_value(axis.extent) != 1]
 
 
-def place_of(e: Expr) -> Expr:
+def bare_index(e: Expr) -> Expr:
     """Returns the index that a step changes, without the selection of −1, which means none."""
     while True:
         if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1:
@@ -80,14 +82,14 @@ def place_of(e: Expr) -> Expr:
             return e
 
 
-def _coordinates(steps: Steps) -> dict[Var, int]:
+def _coordinates(updates: ElementUpdates) -> dict[Var, int]:
     """Maps axis variables to a dimension whose index is a constant plus a multiple of the variable, so that different values name different
     elements.
     """
-    own = {axis.var for axis in steps.axes}
+    own = {axis.var for axis in updates.axes}
     found: dict[Var, int] = {}
-    for d, index in enumerate(steps.places):
-        terms = ix.linear(ix.canonical(place_of(index)))[1]
+    for d, index in enumerate(updates.indices):
+        terms = ix.linear(ix.canonical(bare_index(index)))[1]
         moving = [atom for atom in terms if not own.isdisjoint(scalar_nodes(atom))]
         if len(moving) == 1 and isinstance(moving[0], Var) and terms[moving[0]]:
             found.setdefault(moving[0], d)
@@ -104,34 +106,34 @@ def _unsteady(order: Sequence[Node]) -> set[Var]:
     }
 
 
-def _harmless(load: Load, steps: Steps, assumptions: Assumptions, unsteady: set[Var]) -> bool:
+def _harmless(load: Load, updates: ElementUpdates, assumptions: Assumptions, unsteady: set[Var]) -> bool:
     read = [assumptions.simplify(ix.canonical(i)) for i in load.indices]
-    written = [assumptions.simplify(ix.canonical(place_of(i))) for i in steps.places]
+    written = [assumptions.simplify(ix.canonical(bare_index(i))) for i in updates.indices]
     same = [_is_same(a, b, assumptions) for a, b in zip(read, written, strict=True)]
-    if steps.promised and all(same):
+    if updates.promised and all(same):
         return True
-    coordinates = _coordinates(steps)
-    if all(axis.var in coordinates and same[coordinates[axis.var]] for axis in _moving(steps)):
+    coordinates = _coordinates(updates)
+    if all(axis.var in coordinates and same[coordinates[axis.var]] for axis in _moving(updates)):
         return True
     if any(node in unsteady for node in scalar_nodes(*read)):
         return False
     return any(_apart(a, b, assumptions) for a, b in zip(read, written, strict=True)) or _has_other_colour(
-        read, written, steps
+        read, written, updates
     )
 
 
-def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], steps: Steps) -> bool:
+def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], updates: ElementUpdates) -> bool:
     """Whether steps change only elements whose index sum has one remainder, and an element with another remainder is read: (y + x) % 2 ==
     0.
     """
-    for total, count in _remainders(steps.places):
+    for total, count in _remainders(updates.indices):
         names: dict[Node, Node] = {}
         for theirs, own in zip(read, written, strict=True):
             constant, terms = ix.linear(own)
             (var, times), *others = terms.items() or ((None, 0),)
             if isinstance(var, Var) and times == 1 and not others:
                 names[var] = ix.sub(theirs, constant)
-        moving = {axis.var for axis in steps.axes}.intersection(scalar_nodes(total))
+        moving = {axis.var for axis in updates.axes}.intersection(scalar_nodes(total))
         if moving <= names.keys():
             distance = ix.difference(ix.canonical(substitute(total, names)), total)
             if distance is not None and distance % count:
@@ -139,11 +141,11 @@ def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], steps: Step
     return False
 
 
-def _remainders(places: Sequence[Expr]) -> list[tuple[Expr, int]]:
+def _remainders(indices: Sequence[Expr]) -> list[tuple[Expr, int]]:
     """Returns (sum of indices, modulus) pairs for which all steps that change anything have the same remainder."""
     found = []
     stack = [
-        e.args[0] for e in places if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
+        e.args[0] for e in indices if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
     ]
     while stack:
         test = stack.pop()

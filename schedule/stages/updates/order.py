@@ -148,7 +148,7 @@ class Order:
             for reader, path in self.readers.get(dest, {}).items():
                 if reader is form or reader is absorbed:
                     continue
-                if not _excludes(path, here) and not _is_before_the_round(path, home):
+                if not _excludes(path, here) and not _is_before_the_iteration(path, home):
                     pair = _at_one_level((*path, (reader, "")), (*here, (form, "")))
                     before += [pair] if pair[0] is not pair[1] else []  # equal: the predicate of the conditional around
         known = set(self.apart)
@@ -210,7 +210,7 @@ def _excludes(path: Path, other: Path) -> bool:
     return False
 
 
-def _is_before_the_round(path: Path, home: Path) -> bool:
+def _is_before_the_iteration(path: Path, home: Path) -> bool:
     """Whether a scope is the setup of a while loop's condition, which runs before each iteration of the body `home`."""
     return (
         len(path) >= len(home) > 0

@@ -129,7 +129,7 @@ class _Part:
 
     dest: Array
     axes: tuple[Axis, ...]
-    places: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
     checked: bool
     tests: tuple[Expr, ...]
     lazy: tuple[Expr, ...]
@@ -153,7 +153,7 @@ def _part_of(form: Generate, body: Expr, tables: Tables, assumptions: Assumption
     if not (any(reach.narrow for reach in reaches.values()) or choice.lazy):
         return None
     key = (*choice.lazy, *_conjuncts(choice.tests, tables))
-    return _with_steps(form, choice, reaches, rest, key, tables, assumptions)
+    return _with_strides(form, choice, reaches, rest, key, tables, assumptions)
 
 
 def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
@@ -168,42 +168,42 @@ def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
         return None
     if any(node in own for node in scalar_nodes(*choice.tests, *choice.lazy)):
         return None
-    spot = next((d for d, place in enumerate(inner.indices) if not isinstance(place, Var)), 0)
-    places = [_checked(inner, d, tables) if inner.checked else place for d, place in enumerate(inner.indices)]
+    spot = next((d for d, index in enumerate(inner.indices) if not isinstance(index, Var)), 0)
+    indices = [_checked(inner, d, tables) if inner.checked else index for d, index in enumerate(inner.indices)]
     values = list(inner.values)
-    _guard(places, values, choice.tests, choice.lazy, range(len(places)) if inner.checked else [spot])
-    update = with_fields(inner, indices=tuple(places), values=tuple(values), checked=False)
+    _guard(indices, values, choice.tests, choice.lazy, range(len(indices)) if inner.checked else [spot])
+    update = with_fields(inner, indices=tuple(indices), values=tuple(values), checked=False)
     tables.carry(inner, update)
     return Change(update, 0, inner)
 
 
 def _checked(update: Update, dimension: int, tables: Tables) -> Expr:
     """Returns an index of an update with a check of its own."""
-    place, extent = update.indices[dimension], update.dest[0].shape[dimension]
-    if isinstance(place, Var) and any(axis.var is place and axis.extent is extent for axis in update.axes):
-        return place
-    return checked_index(update, dimension, place, extent, tables)
+    index, extent = update.indices[dimension], update.dest[0].shape[dimension]
+    if isinstance(index, Var) and any(axis.var is index and axis.extent is extent for axis in update.axes):
+        return index
+    return checked_index(update, dimension, index, extent, tables)
 
 
 def _guard(
-    places: list[Expr], values: list[Expr], tests: Sequence[Expr], lazy: Sequence[Expr], named: Sequence[int]
+    indices: list[Expr], values: list[Expr], tests: Sequence[Expr], lazy: Sequence[Expr], named: Sequence[int]
 ) -> None:
     """Makes steps name the index −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` indices, too."""
     last = named[-1]
     if tests:
-        places[last] = Op("select", i64, (all_of(tests), places[last], const(i64, -1)))
+        indices[last] = Op("select", i64, (all_of(tests), indices[last], const(i64, -1)))
     if lazy:
         none = (*[const(i64, -1)] * len(named), *(const(value.dtype, 0) for value in values))
-        cond = Cond(all_of(lazy), (*(places[d] for d in named), *values), none)
+        cond = Cond(all_of(lazy), (*(indices[d] for d in named), *values), none)
         for k, d in enumerate(named):
-            places[d] = Item(cond, k)
+            indices[d] = Item(cond, k)
         values[:] = [Item(cond, len(named) + k) for k in range(len(values))]
 
 
 # The choice
 
 
-def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
+def _choice(body: Expr, indices: tuple[Var, ...]) -> _Choice | None:
     """Returns a body as a selection between a new value and an element at the same index; None for other bodies."""
     tests: list[Expr] = []
     lazy: list[Expr] = []
@@ -216,7 +216,7 @@ def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
             test, sides, strict = body.form.predicate, (body.form.then[body.index], body.form.orelse[body.index]), False
         else:
             break
-        olds = [_repeated(side, places) for side in sides]
+        olds = [_repeated(side, indices) for side in sides]
         old = olds[1] if olds[1] is not None else olds[0]
         if old is None or (dest is not None and old is not dest):
             break
@@ -235,9 +235,9 @@ def _taken(e: Expr, conditions: Sequence[Expr]) -> Expr:
     return e
 
 
-def _repeated(e: Expr, places: tuple[Var, ...]) -> Array | None:
+def _repeated(e: Expr, indices: tuple[Var, ...]) -> Array | None:
     """Returns the array of which an expression is the element at the same index; None for other expressions."""
-    if isinstance(e, Load) and not e.checked and e.indices == places and isinstance(e.array, (Parameter, Result)):
+    if isinstance(e, Load) and not e.checked and e.indices == indices and isinstance(e.array, (Parameter, Result)):
         return e.array
     return None
 
@@ -294,9 +294,9 @@ def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
         return False
     if test.name == "eq" and _settle_stride(test, reaches):
         return True
-    place, check = _unchecked(test.args[1])
+    index, check = _unchecked(test.args[1])
     for var, reach in reaches.items():
-        solved = ix.solved_for(Op(test.name, bool_, (test.args[0], place)), var)
+        solved = ix.solved_for(Op(test.name, bool_, (test.args[0], index)), var)
         if solved is None:
             continue
         name, bound = solved
@@ -333,14 +333,14 @@ def _settle_stride(test: Op, reaches: dict[Var, _Reach]) -> bool:
     left, right = test.args
     if ix.constant_value(right) != 0 or not isinstance(left, Op) or left.name not in ("mod", "floormod"):
         return False
-    step = ix.constant_value(left.args[1])
+    stride = ix.constant_value(left.args[1])
     _, terms = ix.linear(left.args[0])
     for var, reach in reaches.items():
         sign = terms.get(var)
-        if sign in (1, -1) and step and reach.stride is None:
+        if sign in (1, -1) and stride and reach.stride is None:
             start = ix.mul(ix.sub(var, ix.mul(left.args[0], sign)), 1)
             if _is_of_sizes(start, reaches):
-                reach.stride = (start, step)
+                reach.stride = (start, stride)
                 return True
     return False
 
@@ -382,7 +382,7 @@ def _leave_out_circles(reaches: dict[Var, _Reach], rest: list[Expr]) -> None:
 # The steps
 
 
-def _with_steps(
+def _with_strides(
     form: Generate,
     choice: _Choice,
     reaches: dict[Var, _Reach],
@@ -399,23 +399,23 @@ def _with_steps(
         if reach.fixed is not None:
             rest += _kept_bounds(axis.var, reach)
         else:
-            step, index = _steps_along(axis, reach, rest, lazy, assumptions)
-            axes.append(step)
-            tables.named_axes.update([step.var] if axis.var in tables.named_axes else [])
+            strided, index = _strided_axis(axis, reach, rest, lazy, assumptions)
+            axes.append(strided)
+            tables.named_axes.update([strided.var] if axis.var in tables.named_axes else [])
             values[axis.var] = index
     guarded = bool(rest or lazy)
-    places = dict(values)
+    indices = dict(values)
     for axis in form.axes:
         reach = reaches[axis.var]
         if reach.fixed is not None:
-            place = reach.check if reach.check is not None and guarded else reach.fixed
-            bare, shown = tables.rewrite((reach.fixed, place), lambda node: node, values)
-            places[axis.var] = ix.canonical(shown)
+            position = reach.check if reach.check is not None and guarded else reach.fixed
+            bare, shown = tables.rewrite((reach.fixed, position), lambda node: node, values)
+            indices[axis.var] = ix.canonical(shown)
             values[axis.var] = Op("clamp_index", i64, (ix.canonical(bare), axis.extent))
     checked = not guarded and any(reach.check is not None for reach in reaches.values())
     value, *new = tables.rewrite((choice.value, *rest, *lazy), lambda node: node, values)
     tests, guards = tuple(new[: len(rest)]), tuple(new[len(rest) :])
-    named: Any = tuple(places[axis.var] for axis in form.axes)
+    named: Any = tuple(indices[axis.var] for axis in form.axes)
     where: Any = tuple((axis.var, values[axis.var]) for axis in form.axes)
     old_tests = (*choice.tests, *choice.lazy)
     everywhere = not any(reach.narrow for reach in reaches.values())
@@ -440,16 +440,16 @@ def _kept_bounds(var: Var, reach: _Reach) -> list[Expr]:
     bounds: list[Expr] = [Op("le", bool_, (low, var)) for low in reach.low]
     bounds += [Op("lt", bool_, (var, high)) for high in reach.high]
     if reach.stride is not None:
-        start, step = reach.stride
-        bounds.append(_at_stride(var, start, step))
+        start, stride = reach.stride
+        bounds.append(_at_stride(var, start, stride))
     return bounds
 
 
-def _at_stride(var: Var, start: Expr, step: int) -> Expr:
-    return Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, step))), const(i64, 0)))
+def _at_stride(var: Var, start: Expr, stride: int) -> Expr:
+    return Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, stride))), const(i64, 0)))
 
 
-def _steps_along(
+def _strided_axis(
     axis: Axis, reach: _Reach, rest: list[Expr], lazy: list[Expr], assumptions: Assumptions
 ) -> tuple[Axis, Expr]:
     """Returns the axis of steps along an axis of the array, and the index that a step names.
@@ -486,14 +486,14 @@ def _steps_along(
             inside = (Op("le", bool_, (const(i64, 0), axis.var)), Op("lt", bool_, (axis.var, axis.extent)))
             lazy.append(all_of(inside))
         return Axis(var, span if assumptions.nonnegative(span) else ix.maximum(span, 0)), ix.add(first, var)
-    step = 1
+    stride = 1
     if reach.stride is not None:
         start, by = reach.stride
-        low, step = ix.add(low, ix.mod(ix.sub(start, low), by)), by
+        low, stride = ix.add(low, ix.mod(ix.sub(start, low), by)), by
     span = ix.sub(high, low)
-    count = span if step == 1 else ix.ceildiv(span, step)
+    count = span if stride == 1 else ix.ceildiv(span, stride)
     extent = count if assumptions.nonnegative(count) else ix.maximum(count, 0)
-    return Axis(var, extent), ix.add(low, ix.mul(var, step))
+    return Axis(var, extent), ix.add(low, ix.mul(var, stride))
 
 
 def _is_inside(first: Expr, span: Expr, extent: Expr, assumptions: Assumptions) -> bool:
@@ -515,9 +515,9 @@ def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
     values = [part.value for part in parts]
     if same:
         values = [first.value, *tables.rewrite(values[1:], lambda node: node, same)]
-    places = list(first.places)
-    named = [d for d, place in enumerate(places) if not isinstance(place, Var)] or [len(places) - 1]
-    _guard(places, values, first.tests, first.lazy, named)
+    indices = list(first.indices)
+    named = [d for d, index in enumerate(indices) if not isinstance(index, Var)] or [len(indices) - 1]
+    _guard(indices, values, first.tests, first.lazy, named)
     axes = first.axes or (Axis(fresh("r"), const(i64, 1)),)
     dest = tuple(part.dest for part in parts)
-    return Update(dest, axes, tuple(places), (), (), (), (), tuple(values), "unique", first.checked, "")
+    return Update(dest, axes, tuple(indices), (), (), (), (), tuple(values), "unique", first.checked, "")

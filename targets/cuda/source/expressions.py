@@ -156,10 +156,10 @@ class Expressions:
         values = self.lanes(access.value)
         start = tir.consecutive(index)
         if start is None or array.private:
-            places = self.indices(index)
+            indices = self.indices(index)
             if len(values) > 1:  # each lane is read before any is written
                 values = tuple(self.writer.declare(array.dtype, "lane", value) for value in values)
-            self.writer.lines += [f"{array.name}[{at}] = {value};" for at, value in zip(places, values, strict=True)]
+            self.writer.lines += [f"{array.name}[{at}] = {value};" for at, value in zip(indices, values, strict=True)]
             return
         _, lanes = tir.type_of(index)
         dtype, text = self.index(start)
@@ -398,9 +398,9 @@ class Expressions:
                 (self.offset(kind, first, offset) for kind, first in zip(kinds, firsts, strict=True)),
                 count * target.dtype.itemsize,
             )
-            places = f"&{target.name}[{a}], &{source.name}[{b}]"
+            addresses = f"&{target.name}[{a}], &{source.name}[{b}]"
             if nbytes in COPIED:
-                made.append(f"{COPY}<{nbytes}>({places});")
+                made.append(f"{COPY}<{nbytes}>({addresses});")
             else:
                 made.append(
                     f"raido_store({f'&{target.name}[{a}]'}, raido_load<{memory_type(source.dtype)}, {count}>(&{source.name}[{b}]));"

@@ -116,11 +116,11 @@ class Statements:
         self.expressions.arrays[buffer] = Array(name, dtype, not shared)
 
     def _allocate_shared(self, name: str, dtype: DType, length: int) -> None:
-        place = -(-self.shared // 16) * 16
-        self.shared = place + length * dtype.itemsize
+        offset = -(-self.shared // 16) * 16
+        self.shared = offset + length * dtype.itemsize
         made_of = memory_type(dtype)
         if self.carved:
-            self.line(f"{made_of}* const {name} = ({made_of}*)(raido_shared + {place});")
+            self.line(f"{made_of}* const {name} = ({made_of}*)(raido_shared + {offset});")
         else:
             self.line(f"__shared__ alignas(16) {made_of} {name}[{length}];")
 
@@ -200,10 +200,10 @@ class Statements:
         if node.attr_key != "thread_extent":
             self.write(node.body)
             return
-        declaration, place = self._bind_axis(node), len(self.writer.lines)
+        declaration, line_number = self._bind_axis(node), len(self.writer.lines)
         self.write(node.body)
         if node.node.var in self.expressions.mentioned:
-            self.writer.lines.insert(place, declaration)
+            self.writer.lines.insert(line_number, declaration)
 
     def _bind_axis(self, node: Any) -> str:
         """Binds the variable of a launch axis: the block's index, or the thread's in its block, whose extent is constant. Returns the
@@ -283,8 +283,8 @@ def _bare(condition: str) -> str:
     if not condition.startswith("("):
         return condition
     depth = 0
-    for place, letter in enumerate(condition):
+    for position, letter in enumerate(condition):
         depth += {"(": 1, ")": -1}.get(letter, 0)
         if depth == 0:
-            return condition[1:-1] if place == len(condition) - 1 else condition
+            return condition[1:-1] if position == len(condition) - 1 else condition
     return condition

@@ -21,10 +21,10 @@ def name_of(operation: str, columns: int, turned: Sequence[int]) -> str:
 def define(operation: str, columns: int, turned: Sequence[int]) -> str:
     """The definition of a multiply function; its arguments are the descriptors of both factors and the thread's sums."""
     dtype = operation.rpartition("_")[2]
-    steps, types = _SHAPES[dtype]
+    depth, types = _SHAPES[dtype]
     count = columns // 2
     sums = [f"s{k}" for k in range(count)]
-    shape = f"m64n{columns}{steps}.f32.{types}"
+    shape = f"m64n{columns}{depth}.f32.{types}"
     registers = ", ".join(f"%{k}" for k in range(count))
     transposed = "" if dtype == "tf32" else f", {turned[0]}, {turned[1]}"
     given = ", ".join(f"f32& {s}" for s in sums)

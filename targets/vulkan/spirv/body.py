@@ -70,8 +70,8 @@ class Body:
         """The same number, opaque to the device's compiler, so that it cannot be recognised as 0: its bits, or-ed with the highest one of
         the block's index, which no grid reaches."""
         whole = unsigned(dtype.bits)
-        place = self.compute(Op.CompositeExtract, u32, self.built_in(BuiltIn.WorkgroupId, 3), 0)
-        top = self.compute(Op.ShiftRightLogical, u32, place, self.module.constant(u32, 31))
+        workgroup = self.compute(Op.CompositeExtract, u32, self.built_in(BuiltIn.WorkgroupId, 3), 0)
+        top = self.compute(Op.ShiftRightLogical, u32, workgroup, self.module.constant(u32, 31))
         wide = top if whole is u32 else self.value(Op.UConvert, self.module.compute(whole), top)
         bits = self.compute(Op.Bitcast, whole, x) if dtype.is_float else x
         joined = self.compute(Op.BitwiseOr, whole, bits, wide)

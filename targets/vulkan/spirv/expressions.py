@@ -97,8 +97,8 @@ class Expressions:
         if (start := tir.consecutive(index)) is not None:
             dtype, first = self.index(start)
             return memory.load_consecutive(self.body, array, first, dtype, lanes)
-        places = (self.index(index)[1],) if lanes == 1 else self.lanes(index)
-        return tuple(memory.load(self.body, array, at) for at in places)
+        indices = (self.index(index)[1],) if lanes == 1 else self.lanes(index)
+        return tuple(memory.load(self.body, array, at) for at in indices)
 
     # --- vectors
 

@@ -92,16 +92,16 @@ def _receive(statements: Statements, function: Any, arguments: tuple[Argument, .
         assert block is not None
         storage, pointer = block
         member = module.pointer(storage, _member_type(body, argument))
-        place = body.value(Op.AccessChain, member, pointer, module.constant(u32, in_block.index(argument)))
+        field = body.value(Op.AccessChain, member, pointer, module.constant(u32, in_block.index(argument)))
         aligned = (ALIGNED, max(4, argument.dtype.itemsize)) if storage is Storage.PhysicalStorageBuffer else ()
         if argument.pointer:
             aligned = (ALIGNED, 8) if aligned else ()
-            address = body.value(Op.Load, module.compute(u64), place, *aligned)
+            address = body.value(Op.Load, module.compute(u64), field, *aligned)
             whole = module.pointer(Storage.PhysicalStorageBuffer, module.buffer(argument.dtype, parameter in coherent))
             base = body.value(Op.ConvertUToPtr, whole, address)
             expressions.arrays[parameter] = Array(Storage.PhysicalStorageBuffer, base, argument.dtype)
         else:
-            value = body.value(Op.Load, _member_type(body, argument), place, *aligned)
+            value = body.value(Op.Load, _member_type(body, argument), field, *aligned)
             statements.receive(parameter, argument.dtype, _narrowed(body, argument.dtype, value))
 
 
@@ -116,9 +116,9 @@ def _block(body: Body, members: list[Argument], mode: Mode, inline: bool, bindin
         _bind(body, kept, binding)
         return Storage.StorageBuffer, kept
     launch = module.variable(Storage.PushConstant, module.structure([module.compute(u64)], [0]))
-    place = module.pointer(Storage.PushConstant, module.compute(u64))
+    pointer_type = module.pointer(Storage.PushConstant, module.compute(u64))
     address = body.value(
-        Op.Load, module.compute(u64), body.value(Op.AccessChain, place, launch, module.constant(u32, 0))
+        Op.Load, module.compute(u64), body.value(Op.AccessChain, pointer_type, launch, module.constant(u32, 0))
     )
     pointer = module.pointer(Storage.PhysicalStorageBuffer, made_of)
     return Storage.PhysicalStorageBuffer, body.value(Op.ConvertUToPtr, pointer, address)

@@ -114,8 +114,8 @@ class Statements:
             dtype, first = self.expressions.index(start)
             memory.store_consecutive(self.body, array, first, dtype, values)
             return
-        places = (self.expressions.index(index)[1],) if len(values) == 1 else self.expressions.lanes(index)
-        for at, value in zip(places, values, strict=True):
+        indices = (self.expressions.index(index)[1],) if len(values) == 1 else self.expressions.lanes(index)
+        for at, value in zip(indices, values, strict=True):
             memory.store(self.body, array, at, value)
 
     # --- control flow
@@ -195,7 +195,7 @@ class Statements:
         if which is BuiltIn.LocalInvocationId:
             self.block[dimension] = int(node.value.value)
         if which is BuiltIn.LocalInvocationId and self.subgroups is not None:
-            number = self.subgroups.place(dimension)
+            number = self.subgroups.thread_index(dimension)
         else:
             number = self.body.compute(Op.CompositeExtract, u32, self.body.built_in(which, 3), dimension)
         dtype, _ = tir.type_of(node.node.var)

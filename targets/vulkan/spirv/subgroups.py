@@ -40,7 +40,7 @@ class Subgroups:
             raise CompileError(f"internal: threads of a block {block} exchange values in subgroups of {width}")
         self._number = 0
 
-    def place(self, axis: int) -> int:
+    def thread_index(self, axis: int) -> int:
         """The thread's index along an axis."""
         module, (width, height, _) = self.body.module, self.block
         module.require(Capability.GroupNonUniform, "a number of subgroups")

@@ -1,7 +1,7 @@
 """A schedule as data: a sequence of recorded steps.
 
-A `Step` is one directive applied to one stage. It holds names and numbers only, so that steps can be compared, printed and written as JSON;
-the user's source location is no part of its identity. Two directives hold steps of their own, in `branches`: `when` (one branch, labelled
+A `Directive` is one directive applied to one stage. It holds names and numbers only, so that steps can be compared, printed and written as
+JSON; the user's source location is no part of its identity. Two directives hold steps of their own, in `branches`: `when` (one branch, labelled
 with its test; of one stage where `stage` is not empty) and `choose` (one branch for each alternative).
 """
 
@@ -22,21 +22,26 @@ Arguments: TypeAlias = "tuple[tuple[str, Value], ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Directive:
     """A directive applied to stage `stage` ("" for the whole schedule), with named arguments; arguments equal to their defaults are left
     out.
     """
 
     stage: str
-    directive: str
+    name: str
     args: Arguments = ()
-    branches: tuple[tuple[str, tuple[Step, ...]], ...] = ()
+    branches: tuple[tuple[str, tuple[Directive, ...]], ...] = ()
     site: Site | None = field(default=None, compare=False)
+
+    @property
+    def directive(self) -> str:
+        """The name, as users of `legal()` read it."""
+        return self.name
 
     @property
     def branches_program(self) -> bool:
         """Whether the step is a `when` of the whole program, not of one stage."""
-        return self.directive == "when" and not self.stage
+        return self.name == "when" and not self.stage
 
     def argument(self, name: str, default: Value = None) -> Value:
         """Returns the argument of that name, or `default` where it is left out."""

@@ -8,7 +8,7 @@ from raido.algo.graph.program import Site
 from raido.algo.graph.reduction import identities_of
 from raido.algo.trace.building import axis_names
 from raido.schedule.stages.dependent import mapped_axes
-from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, StageFold, UpdateStep
+from raido.schedule.stages.stage import Stage, StageFilter, StageFold, StageScan, StageSort, StageUpdate
 
 
 def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
@@ -17,7 +17,7 @@ def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None
     operator = (form.left, form.right, form.combine, identities_of(form))
     fold = StageFold(axes, *operator, form.values, False, form.monoid, form.neutral)
     bodies = tuple(Item(fold, k) for k in range(len(form.left)))
-    scan = ScanStep(form.along, form.exclusive)
+    scan = StageScan(form.along, form.exclusive)
     return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, scan)
 
 
@@ -28,19 +28,19 @@ def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | 
     axes = tuple(
         form.axes[mapped[d]] if d in mapped else Axis(fresh(spare[d]), extent) for d, extent in enumerate(shape)
     )
-    steps = tuple(axis for k, axis in enumerate(form.axes) if k not in mapped.values())
-    steps = steps or (Axis(fresh("r"), const(i64, 1)),)
+    update_axes = tuple(axis for k, axis in enumerate(form.axes) if k not in mapped.values())
+    update_axes = update_axes or (Axis(fresh("r"), const(i64, 1)),)
     indices = tuple(index for d, index in enumerate(form.indices) if d not in mapped)
     numbers = iter(range(len(form.values), len(form.values) + len(shape)))
-    places = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
+    index_values = tuple(None if d in mapped else next(numbers) for d in range(len(shape)))
     variables = tuple(axis.var for axis in axes)
     init = tuple(Load(dest, variables, False) for dest in form.dest)
     left = form.left or tuple(fresh("old", value.dtype) for value in form.values)
     right = form.right or tuple(fresh("new", value.dtype) for value in form.values)
     operator = (left, right, form.combine or right, form.neutral)
-    fold = StageFold(steps, *operator, (*form.values, *indices), form.mode != "set", form.monoid, init)
+    fold = StageFold(update_axes, *operator, (*form.values, *indices), form.mode != "set", form.monoid, init)
     bodies = tuple(Item(fold, k) for k in range(len(left)))
-    update = UpdateStep(places, form.mode, form.checked)
+    update = StageUpdate(index_values, form.mode, form.checked)
     return Stage(names[0], names, form, axes, fold, bodies, outer, None, site, None, update)
 
 
@@ -49,8 +49,8 @@ def filter_stage(form: Filter, names: tuple[str, ...], site: Site | None) -> Sta
     results = (*(fresh("kept", value.dtype) for value in form.values), fresh("count", i64))
     fold = Reduce(form.axes[:1], results, (), (), (), (form.predicate, *form.values), False, "")
     bodies = tuple(Item(fold, k) for k in range(len(results)))
-    step = FilterStep(form.partition)
-    return Stage(names[0], names, form, form.axes, fold, bodies, 0, None, site, None, None, step)
+    rule = StageFilter(form.partition)
+    return Stage(names[0], names, form, form.axes, fold, bodies, 0, None, site, None, None, rule)
 
 
 def sort_stage(form: Sort, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
@@ -58,5 +58,5 @@ def sort_stage(form: Sort, names: tuple[str, ...], outer: int, site: Site | None
     results = tuple(fresh("sorted", value.dtype) for value in form.values)
     fold = Reduce((form.axes[form.along],), results, (), (), (), form.values, False, "")
     bodies = tuple(Item(fold, k) for k in range(len(results)))
-    step = SortStep(form.keys)
-    return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, sort=step)
+    rule = StageSort(form.keys)
+    return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, sort=rule)

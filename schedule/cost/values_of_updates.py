@@ -22,7 +22,7 @@ HANDED = 2 * ACCESS
 """Cycles to store a value and to load it again."""
 
 
-def is_faster_in_strips(stage: Stage, lane: Var, inlined: Sequence[Stage], machine: Machine) -> bool:
+def is_faster_in_tiles(stage: Stage, lane: Var, inlined: Sequence[Stage], machine: Machine) -> bool:
     """Whether an update is faster when lanes compute the values and indices of its steps first. inlined: maps computed inside the steps."""
     assert stage.reduction is not None
     if is_faster_alone(stage, lane, machine):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def emit_fold(statements: Statements, s: Fold) -> None:
     """Emits one update of a reduction or scan; binds a scan's names for the values before and after it."""
-    unit, steps = statements.unit, s.step
+    unit, updated = statements.unit, s.step
     held = [Read(buffer, s.indices, None) for buffer in s.buffers]
     if is_scan(s):
         operands = zip((*s.left, *s.right), statements.values.prepare(*held, *s.values), strict=True)
@@ -26,13 +26,13 @@ def emit_fold(statements: Statements, s: Fold) -> None:
         unit.variables.update((var, unit.variables[left]) for var, left in zip(s.before, s.left, strict=False))
     else:
         now = dict(zip(s.left, held, strict=True))
-        steps = tuple(substitute(step, now) for step in steps)
-    terms = statements.values.prepare(*steps, *s.indices)[: len(steps)]
-    if len(steps) > 1 or is_scan(s):  # all are computed before any is stored
-        pairs = zip(terms, steps, strict=True)
+        updated = tuple(substitute(step, now) for step in updated)
+    terms = statements.values.prepare(*updated, *s.indices)[: len(updated)]
+    if len(updated) > 1 or is_scan(s):  # all are computed before any is stored
+        pairs = zip(terms, updated, strict=True)
         terms = [unit.bind("step", e.dtype, lanes_of(e), tir(term, e.dtype)) for term, e in pairs]
     unit.variables.update(zip(s.after, terms, strict=False))
-    for buffer, term, step in zip(s.buffers, terms, steps, strict=True):
+    for buffer, term, step in zip(s.buffers, terms, updated, strict=True):
         lanes = buffer.lanes
         where, offset = statements.values.element(buffer, s.indices)
         value = tir(term, step.dtype)
@@ -46,10 +46,10 @@ def emit_append(statements: Statements, s: Append) -> None:
     """Emits the conditional append of an element: stores at the current position, and increments it, if the predicate holds."""
     unit = statements.unit
     outer = unit.block()
-    place = Read(s.position, (), None)
-    statements.values.prepare(place, *s.values)
+    position = Read(s.position, (), None)
+    statements.values.prepare(position, *s.values)
     terms = [statements.values.memo[value] for value in s.values]
-    at = unit.bind("place", i64, 1, statements.values.tir(place))
+    at = unit.bind("place", i64, 1, statements.values.tir(position))
     for buffer, term, value in zip(s.buffers, terms, s.values, strict=True):
         stored = statements.values.to_memory(buffer.dtype, 1, tir(term, value.dtype))
         unit.out.append(T.BufferStore(unit.buffer(buffer), stored, [at]))

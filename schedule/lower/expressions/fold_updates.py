@@ -25,7 +25,7 @@ def products(form: Reduce, contract: bool) -> list[bool]:
     return [isinstance(value, Op) and value.name == "mul" and value.dtype.is_float for value in added]
 
 
-def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
+def fold_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
     """The operands of one step: the values, or the two factors of a fused multiply-add."""
     operands: list[Expr] = []
     for value, fused in zip(form.values, products(form, contract), strict=True):
@@ -33,7 +33,7 @@ def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:
     return tuple(operands)
 
 
-def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
+def fold_update(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
     right: dict[Node, Node] = {}
     fused: dict[int, Expr] = {}
     for k, product in enumerate(products(form, contract)):

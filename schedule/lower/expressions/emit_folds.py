@@ -13,19 +13,19 @@ from raido.algo.graph.reduction import is_arithmetic, monoids
 from raido.algo.graph.rewrite import transform
 from raido.schedule.lower.expressions.dag import count_uses
 from raido.schedule.lower.expressions.emit_values import ValueEmitter
-from raido.schedule.lower.expressions.steps import (
+from raido.schedule.lower.expressions.fold_updates import (
     Operator,
+    fold_operands,
+    fold_update,
     operand_uses,
     operator_of,
     single_monoid,
-    step,
-    step_operands,
 )
 from raido.schedule.nest.nodes import AtomicUpdate, Carry, Collect, Fold, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
-class StepEmitter(ValueEmitter):
+class FoldEmitter(ValueEmitter):
     """Combines values into accumulators."""
 
     def _operator(self, form: Reduce) -> Operator:
@@ -37,12 +37,12 @@ class StepEmitter(ValueEmitter):
         return found
 
     def prefixes(
-        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
+        self, targets: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
     ) -> list[list[NestExpr]]:
         """Emits one step of each (converted) scan, in order, and returns the accumulators after it (`exclusive`: before it)."""
-        values = self.values([e for form, _, _ in steps for e in form.values])
+        values = self.values([e for form, _, _ in targets for e in form.values])
         results = []
-        for form, buffers, indices in steps:
+        for form, buffers, indices in targets:
             own, values = values[: len(form.values)], values[len(form.values) :]
             results.append(self._prefix_here(self._closed(form), buffers, indices, own, exclusive))
         return results
@@ -63,16 +63,16 @@ class StepEmitter(ValueEmitter):
         return before if exclusive else [self.builder.name("prefix", Read(b, at, None)) for b in buffers]  # type: ignore[return-value]
 
     def folds(
-        self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], contract: bool | None = None
+        self, targets: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], contract: bool | None = None
     ) -> None:
         """Emits one step of each (converted) reduction into its accumulators at the given indices, with values shared among them.
 
         contract: whether a product that is added becomes a fused multiply-add; None for the program's setting.
         """
         contract = self.contract if contract is None else contract
-        operands = [step_operands(form, contract) for form, _, _ in steps]
+        operands = [fold_operands(form, contract) for form, _, _ in targets]
         values = self.values([e for es in operands for e in es])
-        for (form, buffers, indices), es in zip(steps, operands, strict=True):
+        for (form, buffers, indices), es in zip(targets, operands, strict=True):
             own, values = values[: len(es)], values[len(es) :]
             self._fold_here(form, buffers, indices, own, contract)
 
@@ -93,13 +93,13 @@ class StepEmitter(ValueEmitter):
         contract: bool,
     ) -> None:
         form = self._closed(form)
-        if self.is_step(form):
+        if self.is_fold_update(form):
             uses = self._operator(form).uses
             named = [
                 o if n < 2 else self._name_here(o)
                 for o, n in zip(operands, operand_uses(form, contract, uses), strict=True)
             ]
-            taken = tuple(step(form, contract, named))
+            taken = tuple(fold_update(form, contract, named))
             if all(a is b for a, b in zip(taken, form.left, strict=True)):
                 return
             fold = Fold(
@@ -146,7 +146,7 @@ class StepEmitter(ValueEmitter):
         prefix: bool = False,
     ) -> None:
         """Emits a `Collect`: combines the parts of neighbouring threads, numbered by `var`, by the operator of a (converted) reduction that
-        `is_step`, or of a scan that `is_operator` (`prefix`: each part becomes the inclusive prefix)."""
+        `is_fold_update`, or of a scan that `is_operator` (`prefix`: each part becomes the inclusive prefix)."""
         form = self._closed(form)
         operator = (form.left, form.right, tuple(form.combine))
         self.builder.add(Collect(var, count, width, tuple(buffers), indices, *operator, halves, level, prefix))
@@ -155,7 +155,7 @@ class StepEmitter(ValueEmitter):
         self,
         form: Reduce,
         before: Sequence[Buffer],
-        place: Expr,
+        index: Expr,
         values: Sequence[NestExpr],
         totals: Sequence[Buffer],
         state: Buffer,
@@ -168,10 +168,10 @@ class StepEmitter(ValueEmitter):
         for var in taken:
             self.builder.level_of[var] = self.builder.scope.level
         operator = (form.left, form.right, tuple(form.combine))
-        self.builder.add(Carry(taken, tuple(before), place, tuple(values), *operator, tuple(totals), state, counts))
+        self.builder.add(Carry(taken, tuple(before), index, tuple(values), *operator, tuple(totals), state, counts))
         return list(taken)
 
-    def is_step(self, form: Reduce) -> bool:
+    def is_fold_update(self, form: Reduce) -> bool:
         """Whether the operator of a (converted) reduction, with its neutral element, is arithmetic that a nest
         can express, and cannot fault."""
         return self._operator(form).plain and not self._can_fault(form)

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from raido.algo.graph import index
-from raido.autotune.space.walk import DEFAULT, Option, Walk, make_step
+from raido.autotune.space.walk import DEFAULT, Option, Walk, make_directive
 from raido.schedule.defaults.demand import cost, is_pointwise
 from raido.schedule.defaults.updates import sorted_where_far
 from raido.schedule.plan import At, Split
+from raido.schedule.recorded import Directive, Value
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import enclosing_loops, has_explicit_loops, is_inlined, readers_of, shared_count
-from raido.schedule.steps import Step, Value
 from raido.schedule.strategies.table import strategies_of
 
 MOST_HOSTS = 3
 SHARED = "with "
 
 
-def choose_copies(walk: Walk, stage: str) -> None:
+def choose_clones(walk: Walk, stage: str) -> None:
     """Chooses whether one of several consumers gets a clone of the stage."""
     readers = walk.state.uses.readers[stage]
     if len(readers) < 2 or walk.is_decided(stage, "placement"):
         return
-    copies = [Option(reader, (make_step(stage, "clone", consumer=reader),), 0.03) for reader in readers]
-    walk.choose(stage, "copy for", [Option(""), *copies])
+    clones = [Option(reader, (make_directive(stage, "clone", consumer=reader),), 0.03) for reader in readers]
+    walk.choose(stage, "copy for", [Option(""), *clones])
 
 
-def choose_place(walk: Walk, stage: str) -> None:
+def choose_compute_site(walk: Walk, stage: str) -> None:
     """Chooses a stage's compute site: default, inlined, root, inside a loop of a consumer, or fused with another stage's loops."""
     if walk.is_decided(stage, "placement") or has_explicit_loops(walk.state, stage):
         return
-    options = [Option(DEFAULT, weight=3.0), *_inline(walk, stage), Option("root", (make_step(stage, "root"),), 0.5)]
+    options = [
+        Option(DEFAULT, weight=3.0),
+        *_inline(walk, stage),
+        Option("root", (make_directive(stage, "root"),), 0.5),
+    ]
     options += _loops_around(walk, stage)
     options += _hosts(walk, stage)
     if stage in walk.shares:  # others wait for its loops
@@ -48,13 +52,13 @@ def choose_fused_stages(walk: Walk, stage: str) -> None:
     """Chooses for each stage fused with this one the loop down to which they share loops."""
     for fused_stage in walk.shares.pop(stage, ()):
         loops = [loop.name for loop in walk.plan(stage).loops[shared_count(walk.state, stage) :]]
-        steps: dict[str, tuple[Step, ...]] = {
-            loop: (make_step(fused_stage, "compute_with", stage=stage, axis=loop),) for loop in reversed(loops)
+        directives: dict[str, tuple[Directive, ...]] = {
+            loop: (make_directive(fused_stage, "compute_with", stage=stage, axis=loop),) for loop in reversed(loops)
         }
         walk.choose(
             fused_stage,
             "with",
-            [Option(loop, each, 3.0 if k == 0 else 1.0) for k, (loop, each) in enumerate(steps.items())],
+            [Option(loop, each, 3.0 if k == 0 else 1.0) for k, (loop, each) in enumerate(directives.items())],
         )
 
 
@@ -64,11 +68,12 @@ def choose_window(walk: Walk, stage: str) -> None:
     if not isinstance(plan.compute, At) or plan.store is not None:
         return
     around = enclosing_loops(walk.state, stage)[:-1]
-    places: list[tuple[Value, Step]] = [
-        (f"{other} {loop}", make_step(stage, "store_at", stage=other, axis=loop)) for other, loop in reversed(around)
+    sites: list[tuple[Value, Directive]] = [
+        (f"{other} {loop}", make_directive(stage, "store_at", stage=other, axis=loop))
+        for other, loop in reversed(around)
     ]
-    places.append(("root", Step(stage, "store_at", (("stage", plan.compute.stage),))))
-    options = [Option(label, (step,), 0.5) for label, step in places if walk.allows(step)]
+    sites.append(("root", Directive(stage, "store_at", (("stage", plan.compute.stage),))))
+    options = [Option(label, (directive,), 0.5) for label, directive in sites if walk.allows(directive)]
     walk.choose(stage, "keep", [Option(""), *options])
 
 
@@ -79,13 +84,14 @@ def choose_strategy(walk: Walk, stage: str) -> None:
         return
     options = [Option(DEFAULT, weight=2.0)]
     for name, strategy in found.items():
-        first = make_step(stage, "strategy", name=name)
+        first = make_directive(stage, "strategy", name=name)
         far = sorted_where_far(walk.facts(stage), walk.stage(stage)) if name == "private" else None
         also = (far,) if far is not None and walk.allows(far, first) else ()
         options.append(Option((name,), (*also, first), 1.0))
-        told = [make_step(stage, "strategy", name=name, **{number: True}) for number in strategy.options]
+        told = [make_directive(stage, "strategy", name=name, **{number: True}) for number in strategy.options]
         options += [
-            Option((name, number, True), (step,), 0.3) for number, step in zip(strategy.options, told, strict=True)
+            Option((name, number, True), (directive,), 0.3)
+            for number, directive in zip(strategy.options, told, strict=True)
         ]
         for number, usual in strategy.numbers.items():
             if (
@@ -93,16 +99,20 @@ def choose_strategy(walk: Walk, stage: str) -> None:
             ):  # a permission, which is the user's to give; what sizes decide
                 continue
             near = [usual << k for k in range(1, 4)] + [usual >> k for k in range(1, 4) if usual >> k]
-            steps = {each: make_step(stage, "strategy", name=name, **{number: each}) for each in sorted(near)}
-            options += [Option((name, number, each), (*also, step), 0.3) for each, step in steps.items()]
+            directives = {each: make_directive(stage, "strategy", name=name, **{number: each}) for each in sorted(near)}
+            options += [Option((name, number, each), (*also, directive), 0.3) for each, directive in directives.items()]
     walk.choose(stage, "strategy", options)
 
 
 def _inline(walk: Walk, stage: str) -> list[Option]:
     whole = walk.stage(stage)
     cheap = stage in walk.base.demand.inlined or (is_pointwise(whole) and cost(whole) <= 4)
-    step = make_step(stage, "inline")
-    return [Option("inline", (step,), 1.5 if cheap else 0.3 if cost(whole) < 40 else 0.05)] if walk.allows(step) else []
+    directive = make_directive(stage, "inline")
+    return (
+        [Option("inline", (directive,), 1.5 if cheap else 0.3 if cost(whole) < 40 else 0.05)]
+        if walk.allows(directive)
+        else []
+    )
 
 
 def _loops_around(walk: Walk, stage: str) -> list[Option]:
@@ -116,16 +126,16 @@ def _loops_around(walk: Walk, stage: str) -> list[Option]:
         around.update(dict.fromkeys([*enclosing_loops(walk.state, reader), *own]))
     options = []
     for other, loop in around:
-        step = make_step(stage, "compute_at", stage=other, axis=loop)
-        if walk.allows(step):
+        directive = make_directive(stage, "compute_at", stage=other, axis=loop)
+        if walk.allows(directive):
             plan = walk.plan(other)
             at = next(each for each in plan.loops if each.name == loop)
             kind = at.kind
             if walk.machine.gpu is not None and not at.level.startswith("block"):
                 continue
-            strip = any(isinstance(r, Split) and r.outer == loop for r in plan.relations)
-            weight = 0.1 if kind in ("vector", "unroll") else 2.0 if strip else 0.6
-            options.append(Option(f"{other} {loop}", (step,), weight))
+            is_tiled = any(isinstance(r, Split) and r.outer == loop for r in plan.relations)
+            weight = 0.1 if kind in ("vector", "unroll") else 2.0 if is_tiled else 0.6
+            options.append(Option(f"{other} {loop}", (directive,), weight))
     return options
 
 
@@ -142,7 +152,7 @@ def _hosts(walk: Walk, stage: str) -> list[Option]:
             continue
         if index.canonical(other.all_axes[0].extent) is not index.canonical(own.all_axes[0].extent):
             continue
-        if walk.allows(make_step(stage, "compute_with", stage=name, axis=walk.plan(name).loops[0].name)):
+        if walk.allows(make_directive(stage, "compute_with", stage=name, axis=walk.plan(name).loops[0].name)):
             hosts.append(Option(SHARED + name, weight=0.3))
         if len(hosts) == MOST_HOSTS:
             break

@@ -101,7 +101,8 @@ def test_schedules_written_with_older_names_are_read():
     schedule["sums"].strategy("private", replicas=4)
     text = schedule.to_json()
     assert (
-        Schedule.from_json(text.replace("replicas", "copies"), schedule).complete().steps == schedule.complete().steps
+        Schedule.from_json(text.replace("replicas", "copies"), schedule).complete().directives
+        == schedule.complete().directives
     )
     assert "replicas=4" in str(Schedule.from_json(text.replace("replicas", "copies"), schedule).complete())
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.schedule.gang.first_places import keep_first_places
+from raido.schedule.gang.first_indices import keep_first_indices
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
@@ -31,7 +31,7 @@ def nest_of(dtype: str, say: Callable[[Schedule], object] | None = None, sizes: 
 
 def kept(nest: Nest) -> Fold:
     """The first arg fold of a nest, that of the elements, once places that come in order are not compared."""
-    return next(s for s in statements_within(keep_first_places(nest).body) if isinstance(s, Fold))
+    return next(s for s in statements_within(keep_first_indices(nest).body) if isinstance(s, Fold))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_whatever_the_loops_the_first_one_counts(order):
         few = chance.integers(0, 3, shape).astype("f4")
         special = chance.choice(np.array([np.nan, -np.inf, np.inf, -0.0, 0.0], "f4"), shape)
         for a in (few, special, np.full(shape, -np.inf, "f4")):
-            for each in (keep_first_places(nest), check_nest(form_gangs(nest), "gang")):
+            for each in (keep_first_indices(nest), check_nest(form_gangs(nest), "gang")):
                 (got,) = interpret_nest(each, [a], {"n": shape[0], "m": shape[1]})
                 np.testing.assert_array_equal(got, np.argmax(a, axis=0))

@@ -33,7 +33,12 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 
 NOWHERE = const(i64, (1 << 63) - 1)
-PLACES = ((8, u8, 1 << 8), (16, i16, 1 << 15), (32, i32, 1 << 31), (64, i64, 1 << 63))  # bits, dtype, values from 0
+INDEX_TYPES = (
+    (8, u8, 1 << 8),
+    (16, i16, 1 << 15),
+    (32, i32, 1 << 31),
+    (64, i64, 1 << 63),
+)  # bits, dtype, values from 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class InOrder:
     high: Expr
 
 
-def keep_first_places(nest: Nest) -> Nest:
+def keep_first_indices(nest: Nest) -> Nest:
     """The nest with arg folds that compare no indices where these come in order."""
     if not any(isinstance(s, Fold) and len(s.buffers) == 2 for s in statements_within(nest.body)):
         return nest
@@ -65,42 +70,42 @@ def _inside(s: Any) -> Any:
     if not isinstance(s, Block):
         return with_blocks(s, _inside)
     block = Block(tuple(_inside(each) for each in s.statements))
-    for places in [a.buffer for a in block.statements if isinstance(a, Alloc) and a.buffer.dtype is i64]:
-        found = _found(block, places)
+    for indices in [a.buffer for a in block.statements if isinstance(a, Alloc) and a.buffer.dtype is i64]:
+        found = _found(block, indices)
         if found is not None:
-            block = _rewritten(block, places, found)
+            block = _rewritten(block, indices, found)
     return block
 
 
-def _found(block: Block, places: Buffer) -> InOrder | None:
-    """The fold into the index buffer `places`, if it is the only one, is initialised before it and read only afterwards; else None."""
+def _found(block: Block, indices: Buffer) -> InOrder | None:
+    """The fold into the index buffer `indices`, if it is the only one, is initialised before it and read only afterwards; else None."""
     own = [
         (k, path)
         for k, s in enumerate(block.statements)
         for path in _paths(s)
-        if isinstance(path[-1], Fold) and places in path[-1].buffers
+        if isinstance(path[-1], Fold) and indices in path[-1].buffers
     ]
     if len(own) != 1:
         return None
     ((k, (*loops, fold)),) = own
     allocated = {s.buffer for s in block.statements if isinstance(s, Alloc)}
     assert isinstance(fold, Fold)
-    if is_scan(fold) or len(fold.buffers) != 2 or fold.buffers[1] is not places or fold.buffers[0] not in allocated:
+    if is_scan(fold) or len(fold.buffers) != 2 or fold.buffers[1] is not indices or fold.buffers[0] not in allocated:
         return None
     value = arg_fold(fold)
-    steps = [s for s in loops if not (isinstance(s, For) and s.var in _variables(fold.indices))]
-    if value is None or not steps or not all(isinstance(s, For) and s.kind in ("serial", "unroll") for s in steps):
+    around = [s for s in loops if not (isinstance(s, For) and s.var in _variables(fold.indices))]
+    if value is None or not around or not all(isinstance(s, For) and s.kind in ("serial", "unroll") for s in around):
         return None
-    (better, (element, place)) = value
-    if not _in_order(steps, place) or not _starts(block, k, fold.buffers, (fold.neutral[0], NOWHERE)):
+    (better, (element, index)) = value
+    if not _in_order(around, index) or not _starts(block, k, fold.buffers, (fold.neutral[0], NOWHERE)):
         return None
-    outermost, innermost = steps[0], steps[-1]
+    outermost, innermost = around[0], around[-1]
     assert isinstance(outermost, For) and isinstance(innermost, For)
     low, high = ix.as_index(outermost.low), ix.as_index(outermost.high)
-    first = ix.canonical(substitute(place, {innermost.var: low}))
+    first = ix.canonical(substitute(index, {innermost.var: low}))
     if _variables((first, low, high)) & bound_within(block.statements[k]):
         return None
-    return InOrder(fold, better, (element, place), k, first, low, high)
+    return InOrder(fold, better, (element, index), k, first, low, high)
 
 
 def _paths(s: Statement, around: tuple[Statement, ...] = ()) -> list[tuple[Statement, ...]]:
@@ -117,16 +122,16 @@ def _variables(expressions: Sequence[NestExpr]) -> set[Node]:
     return {v for e in expressions for v in free_variables(e)}
 
 
-def _in_order(steps: Sequence[Any], place: Expr) -> bool:
+def _in_order(loops: Sequence[Any], index: Expr) -> bool:
     """Whether an index grows from each iteration of these loops to the next: each inner loop runs over one step of the loop around it."""
-    terms = ix.linear(place)[1]
-    if terms.get(steps[-1].var, 0) <= 0 or any(
-        each.var in _variables(tuple(terms)) - {steps[-1].var} for each in steps
+    terms = ix.linear(index)[1]
+    if terms.get(loops[-1].var, 0) <= 0 or any(
+        each.var in _variables(tuple(terms)) - {loops[-1].var} for each in loops
     ):
         return False
-    if any(atom is not steps[-1].var and steps[-1].var in free_variables(atom) for atom in terms):
+    if any(atom is not loops[-1].var and loops[-1].var in free_variables(atom) for atom in terms):
         return False
-    for outer, inner in itertools.pairwise(steps):
+    for outer, inner in itertools.pairwise(loops):
         ends = ix.members_of(ix.as_index(inner.high))
         beyond = [ix.difference(end, ix.add(outer.var, outer.step)) for end in ends]
         if inner.low is not outer.var or not any(gap is not None and gap <= 0 for gap in beyond):
@@ -159,21 +164,21 @@ def _type_of(element: DType, found: InOrder) -> DType:
     """The dtype of indices relative to the first: as wide as elements if that holds them, else the next wider one that does."""
     lengths = [ix.difference(end, found.low) for end in ix.members_of(found.high)]
     count = min((n for n in lengths if n is not None), default=None)
-    step = ix.sub(found.value[1], found.first)
-    factor = max(ix.linear(step)[1].values(), default=1)
+    distance = ix.sub(found.value[1], found.first)
+    factor = max(ix.linear(distance)[1].values(), default=1)
     most = None if count is None else max(1, count) * factor
-    fits = [dtype for bits, dtype, holds in PLACES if bits >= element.bits and most is not None and most <= holds]
+    fits = [dtype for bits, dtype, holds in INDEX_TYPES if bits >= element.bits and most is not None and most <= holds]
     return fits[0] if fits else i64
 
 
-def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
+def _rewritten(block: Block, indices: Buffer, found: InOrder) -> Block:
     """The block with indices relative to the first one."""
     fold = found.fold
     narrow = _type_of(fold.buffers[0].dtype, found)
-    kept = Buffer(places.name, narrow, places.shape, places.scope, new_serial(), (), 1, None)
+    kept = Buffer(indices.name, narrow, indices.shape, indices.scope, new_serial(), (), 1, None)
     left, right = ((a, fresh(b.name, narrow)) for a, b in (fold.left, fold.right))
-    element, place = found.value
-    number = ix.canonical(ix.sub(place, found.first))
+    element, index = found.value
+    number = ix.canonical(ix.sub(index, found.first))
     brought = (element, number if narrow is i64 else Op("cast", narrow, (number,)))
     take = _ahead(fold.buffers[0].dtype, found.better, left[0], element)
     new = Fold(
@@ -186,20 +191,20 @@ def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
         (fold.neutral[0], const(narrow, 0)),
         fold.monoid,
     )
-    steps = Op("lt", bool_, (found.low, found.high))
+    is_entered = Op("lt", bool_, (found.low, found.high))
 
     def change(e: Any) -> Any:
         """The absolute index, where it is read."""
-        if not isinstance(e, Read) or e.buffer is not places:
+        if not isinstance(e, Read) or e.buffer is not indices:
             return e
         own = Read(kept, e.indices, e.predicate)
         wide = ix.add(found.first, own if narrow is i64 else Op("cast", i64, (own,)))
-        return Op("select", i64, (steps, wide, NOWHERE))
+        return Op("select", i64, (is_entered, wide, NOWHERE))
 
     def statement(s: Any) -> Any:
-        if isinstance(s, Alloc) and s.buffer is places:
+        if isinstance(s, Alloc) and s.buffer is indices:
             return Alloc(kept)
-        if isinstance(s, Store) and s.buffer is places:
+        if isinstance(s, Store) and s.buffer is indices:
             return replace(s, buffer=kept, value=const(narrow, 0))
         if isinstance(s, Block):
             return Block(tuple(map(statement, s.statements)))

@@ -18,8 +18,8 @@ from raido.schedule.nest.walk import expressions_of, statements_within
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
-STRIP = 512
-LENGTHS = (0, 1, STRIP - 1, STRIP, STRIP + 1, 3 * STRIP + 7)
+TILE = 512
+LENGTHS = (0, 1, TILE - 1, TILE, TILE + 1, 3 * TILE + 7)
 rng = np.random.default_rng(0)
 
 
@@ -40,7 +40,7 @@ def last_of_each(bins: rd.i32["n"], x: rd.f64["n"]):
 
 
 @rd.algorithm
-def in_rounds(bins: rd.i32["n"], x: rd.f64["n"]):
+def in_iterations(bins: rd.i32["n"], x: rd.f64["n"]):
     """The array changes where it is, and steps read parts of it that none of them changes."""
     shift = lambda t, s: s.at[(bins * 3 + t) % 5].add(rd.floor(x * 2) + s[5 + bins % 2], name="sums")
     return rd.loop(3, shift, rd.ones(7))
@@ -63,13 +63,13 @@ def plain(bins: rd.i32["n"], x: rd.f64["n"]):
     return rd.zeros(7).at[bins].add(x, name="sums")
 
 
-PROGRAMS = (exponentials, cells, last_of_each, in_rounds, planes)
+PROGRAMS = (exponentials, cells, last_of_each, in_iterations, planes)
 
 
-def in_strips(algorithm: Any, strategy: str, **numbers: Any) -> rd.Schedule:
+def in_tiles(algorithm: Any, strategy: str, **numbers: Any) -> rd.Schedule:
     schedule = algorithm.schedule()
     (name,) = (stage for stage in schedule.stages if stage.rpartition("/")[2] == "sums")
-    schedule[name].strategy(strategy, **numbers).part("values").split("step", STRIP).vectorize("stepi")
+    schedule[name].strategy(strategy, **numbers).part("values").split("step", TILE).vectorize("stepi")
     return schedule
 
 
@@ -84,7 +84,7 @@ def of_nest(schedule: rd.Schedule, kind: type) -> list[Any]:
 def test_results_are_those_of_steps_one_by_one(algorithm, strategy, numbers):
     if algorithm is last_of_each and strategy == "private":
         pytest.skip("what is set is not folded")
-    program = algorithm.compile(schedule=in_strips(algorithm, strategy, **numbers))
+    program = algorithm.compile(schedule=in_tiles(algorithm, strategy, **numbers))
     for n in LENGTHS:
         bins, x = rng.integers(1, 4, n).astype("i4"), np.round(rng.random(n) * 4, 1)
         np.testing.assert_array_equal(program(bins, x), algorithm.interpret(bins, x))
@@ -92,7 +92,7 @@ def test_results_are_those_of_steps_one_by_one(algorithm, strategy, numbers):
 
 def test_a_step_only_reads_what_lanes_have_made():
     """The function stands in a loop in lanes, and the fold's step is a sum of what memory holds."""
-    schedule = in_strips(exponentials, "serial")
+    schedule = in_tiles(exponentials, "serial")
     lanes = [s for loop in of_nest(schedule, For) if loop.kind == "vector" for s in statements_within(loop.body)]
     assert "exp2" in operations(lanes)
     (step,) = of_nest(schedule, Fold)
@@ -112,18 +112,18 @@ def test_defaults_make_in_lanes_what_takes_operations_and_nothing_else():
 
 
 def test_an_index_out_of_range_is_told_of_and_changes_nothing_else():
-    program = exponentials.compile(schedule=in_strips(exponentials, "serial"))
-    bins = np.zeros(STRIP + 3, "i4")
-    bins[STRIP] = 7
+    program = exponentials.compile(schedule=in_tiles(exponentials, "serial"))
+    bins = np.zeros(TILE + 3, "i4")
+    bins[TILE] = 7
     with pytest.raises(rd.IndexOutOfRange):
-        program(bins, np.ones(STRIP + 3))
+        program(bins, np.ones(TILE + 3))
 
 
 def test_rows_lanes_and_other_stages_in_the_loop_are_refused():
     with pytest.raises(rd.ScheduleError, match="writes a row along"):
-        in_strips(rows, "serial")
+        in_tiles(rows, "serial")
     with pytest.raises(rd.ScheduleError, match="lanes of part"):
-        in_strips(exponentials, "serial")["sums"].vectorize("r")
+        in_tiles(exponentials, "serial")["sums"].vectorize("r")
     with pytest.raises(rd.ScheduleError, match="computed in order or in vector lanes"):
         exponentials.schedule()["sums"].strategy("serial").part("values").parallel("step")
     with pytest.raises(rd.ScheduleError, match="one block of updates at a time"):

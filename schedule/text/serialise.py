@@ -14,24 +14,24 @@ from raido.algo.trace.static_text import keywords
 from raido.schedule.directives import RULES
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import Hole
-from raido.schedule.steps import PART, Step, Value, plain
+from raido.schedule.recorded import PART, Directive, Value, plain
 
 FORMAT = 1
 WIDTH = 100
 
 
-def call_text(step: Step) -> str:
+def call_text(directive: Directive) -> str:
     """Returns one step as a method call, such as `.split("y", 32)`."""
-    rule = RULES.get(step.directive)
-    words: list[str] = [value_text(test) for test, _ in step.branches] if step.directive == "when" else []
-    for name, value in step.args:
+    rule = RULES.get(directive.name)
+    words: list[str] = [value_text(test) for test, _ in directive.branches] if directive.name == "when" else []
+    for name, value in directive.args:
         if rule and name == rule.spread and isinstance(value, tuple):
             words += [value_text(each) for each in value]
         elif rule is None or name in rule.required or name in rule.positional:
             words.append(value_text(value))
         else:
             words.append(f"{name}={value_text(value)}")
-    return f".{step.directive}({', '.join(words)})"
+    return f".{directive.name}({', '.join(words)})"
 
 
 def value_text(value: Value) -> str:
@@ -43,14 +43,14 @@ def value_text(value: Value) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def schedule_text(program: Program, steps: Iterable[Step], kind: str = "") -> str:
+def schedule_text(program: Program, directives: Iterable[Directive], kind: str = "") -> str:
     """Returns the schedule as Python statements on `s`. kind: the kind of the target, "" for a CPU.
 
     The first statement names the program's types and its static parameters where they are not the declared ones and the defaults.
     """
     static = dict(program.static) | ({"target": value_text(kind)} if kind else {})
     start = f"s = {program.name}.schedule({_arguments(program, static)})"
-    return printable("\n".join([start, *statements("s", tuple(steps))]))  # escapes control characters
+    return printable("\n".join([start, *statements("s", tuple(directives))]))  # escapes control characters
 
 
 def _arguments(program: Program, static: Mapping[str, str]) -> str:
@@ -58,43 +58,43 @@ def _arguments(program: Program, static: Mapping[str, str]) -> str:
     return ", ".join((*program.types, *([keywords(static)] if static else ())))
 
 
-def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> list[str]:
+def statements(handle: str, directives: Sequence[Directive], of_stage: bool = False) -> list[str]:
     """Returns steps as Python statements; consecutive directives of one stage are chained. of_stage: `handle` is a view of one stage."""
     lines: list[str] = []
     stage = None
-    for step in steps:
-        if step.directive == "when":
-            ((test, inner),) = step.branches
+    for directive in directives:
+        if directive.name == "when":
+            ((test, inner),) = directive.branches
             branch = handle + "w"
-            whose = f"{handle}[{value_text(step.stage)}]" if step.stage else handle
+            whose = f"{handle}[{value_text(directive.stage)}]" if directive.stage else handle
             lines.append(f"{branch} = {whose}.when({value_text(test)})")
-            lines += statements(branch, inner, of_stage=bool(step.stage))
+            lines += statements(branch, inner, of_stage=bool(directive.stage))
             stage = None
-        elif step.directive == "choose":
-            lines.append(choose_text(handle, step))
+        elif directive.name == "choose":
+            lines.append(choose_text(handle, directive))
             stage = None
         else:
-            call = call_text(step)
-            if step.stage == stage and len(lines[-1]) + len(call) <= WIDTH:
+            call = call_text(directive)
+            if directive.stage == stage and len(lines[-1]) + len(call) <= WIDTH:
                 lines[-1] += call
             else:
-                owner, _, part = step.stage.rpartition(PART)
-                view = handle if of_stage else f"{handle}[{value_text(owner or step.stage)}]"
+                owner, _, part = directive.stage.rpartition(PART)
+                view = handle if of_stage else f"{handle}[{value_text(owner or directive.stage)}]"
                 lines.append(f"{view}.part({value_text(part)}){call}" if owner else view + call)
-            stage = step.stage
+            stage = directive.stage
     return lines
 
 
-def choose_text(handle: str, step: Step) -> str:
+def choose_text(handle: str, directive: Directive) -> str:
     """Returns a `choose` step as a call with one lambda for each alternative."""
     lambdas = []
-    for label, inner in step.branches:
+    for label, inner in directive.branches:
         body = statements("s", inner)
         lambdas.append(f"{label}=lambda s: {body[0] if len(body) == 1 else '(' + ', '.join(body) + ')'}")
-    return f"{handle}.choose({', '.join([value_text(step.argument('name')), *lambdas])})"
+    return f"{handle}.choose({', '.join([value_text(directive.argument('name')), *lambdas])})"
 
 
-def to_json(program: Program, steps: Iterable[Step], kind: str = "") -> str:
+def to_json(program: Program, directives: Iterable[Directive], kind: str = "") -> str:
     """Returns the schedule as JSON text, with the fingerprint of its program. kind: the kind of the target, "" for a CPU."""
     document = {
         "raido schedule": FORMAT,
@@ -102,7 +102,7 @@ def to_json(program: Program, steps: Iterable[Step], kind: str = "") -> str:
         "program": fingerprint(program),
         **({"static": dict(program.static)} if program.static else {}),
         **({"target": kind} if kind else {}),
-        "steps": [_step_data(step) for step in steps],
+        "steps": [_directive_data(directive) for directive in directives],
     }
     text = json.dumps(document, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(document)
@@ -117,7 +117,7 @@ def kind_in_json(text: str) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def from_json(text: str, program: Program) -> tuple[Step, ...]:
+def from_json(text: str, program: Program) -> tuple[Directive, ...]:
     """Returns the steps in JSON text. Raises `ScheduleError` for text that is no schedule, and for a schedule of another program."""
     try:
         document = expect(parse_json(text), dict, "the text")
@@ -125,10 +125,10 @@ def from_json(text: str, program: Program) -> tuple[Step, ...]:
         if version != FORMAT:
             raise ScheduleError(explain(f"the schedule is of format {version}; this raido reads format {FORMAT}"))
         theirs = field(document, "program", str, "the schedule")
-        steps = field(document, "steps", list, "the schedule")
+        directives = field(document, "steps", list, "the schedule")
         if theirs != fingerprint(program):
             raise ScheduleError(explain("the schedule belongs to another program", **_apart(document, theirs, program)))
-        return tuple(_step_from(step, f"step {k}") for k, step in enumerate(steps, 1))
+        return tuple(_directive_from(directive, f"step {k}") for k, directive in enumerate(directives, 1))
     except Unreadable as error:
         lines = {"why": str(error), "try": "the text that `Schedule.to_json` gives"}
         raise ScheduleError(explain("the text is not a schedule in JSON", **lines)) from None
@@ -154,14 +154,18 @@ def _apart(document: dict[str, Any], theirs: str, program: Program) -> dict[str,
     }
 
 
-def _step_data(step: Step) -> dict[str, Any]:
-    data: dict[str, Any] = {"stage": step.stage, "do": step.directive, "with": {k: _data(v) for k, v in step.args}}
-    if step.branches:
-        data["branches"] = [[label, [_step_data(each) for each in inner]] for label, inner in step.branches]
+def _directive_data(directive: Directive) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "stage": directive.stage,
+        "do": directive.name,
+        "with": {k: _data(v) for k, v in directive.args},
+    }
+    if directive.branches:
+        data["branches"] = [[label, [_directive_data(each) for each in inner]] for label, inner in directive.branches]
     return data
 
 
-def _step_from(data: Any, where: str) -> Step:
+def _directive_from(data: Any, where: str) -> Directive:
     data = expect(data, dict, where)
     stage, directive = field(data, "stage", str, where), field(data, "do", str, where)
     args = tuple((key, _value(value, f"`{key}` of {where}")) for key, value in field(data, "with", dict, where).items())
@@ -172,12 +176,12 @@ def _step_from(data: Any, where: str) -> Step:
         if not (isinstance(branch, list) and len(branch) == 2 and isinstance(branch[0], str)):
             raise Unreadable(f"a branch of {where} is a label and a list of steps, not {shown(branch)}")
         inner = expect(branch[1], list, f"branch {shown(branch[0])} of {where}")
-        branches.append((branch[0], tuple(_step_from(each, f"{where}.{k}") for k, each in enumerate(inner, 1))))
-    step = Step(stage, directive, args, tuple(branches))
-    branching = {"when": len(branches) == 1, "choose": bool(branches) and isinstance(step.argument("name"), str)}
+        branches.append((branch[0], tuple(_directive_from(each, f"{where}.{k}") for k, each in enumerate(inner, 1))))
+    made = Directive(stage, directive, args, tuple(branches))
+    branching = {"when": len(branches) == 1, "choose": bool(branches) and isinstance(made.argument("name"), str)}
     if not branching.get(directive, not branches) or len(dict(branches)) < len(branches):
         raise Unreadable(f"{where}, {shown(directive)}, has {len(branches)} branches, or two of one label")
-    return step
+    return made
 
 
 def _data(value: Value) -> Any:

@@ -36,7 +36,7 @@ Made = Mapping[int, NestExpr]
 NOTHING: Made = {}
 
 
-class StepStrips:
+class UpdateTiles:
     """Emits the iterations of updates tile by tile."""
 
     def __init__(self, updates: Updates) -> None:
@@ -50,15 +50,15 @@ class StepStrips:
         ):
             return False
         inner = range(position + 1, len(lowered.plan.loops))
-        return all(map(lowered.chosen_by_steps, inner)) and bool(self._handed_on(cursor, position))
+        return all(map(lowered.chosen_by_updates, inner)) and bool(self._handed_on(cursor, position))
 
     def emit(
         self, cursor: LoopCursor, position: int, take: Callable[[LoopCursor, int, Callable[[LoopCursor], Made]], None]
     ) -> None:
         """Emits the loop at `position`, tile by tile. `take(work, position, made)` emits a loop over the iterations of one tile; `made`
         returns the values and indices that are already computed."""
-        for k in range(len(cursor.copies)):
-            single = replace(cursor, copies=[cursor.copies[k].copy()], origin_of=[cursor.origin_of[k]])
+        for k in range(len(cursor.instances)):
+            single = replace(cursor, instances=[cursor.instances[k].copy()], origin_of=[cursor.origin_of[k]])
             self._emit(single, position, take)
 
     def _emit(
@@ -66,30 +66,30 @@ class StepStrips:
     ) -> None:
         builder, lowered = self.updates.builder, cursor.lowered
         loop = lowered.plan.loops[position]
-        low, high, step = cursor.copies[0].bounds(loop.name)
-        if step != 1 or cursor.copies[0].ranges[loop.name].offset:
+        low, high, step = cursor.instances[0].bounds(loop.name)
+        if step != 1 or cursor.instances[0].ranges[loop.name].offset:
             take(cursor, position, lambda _: NOTHING)
             return
         fold, handed = lowered.reduction, self._handed_on(cursor, position)
         assert fold is not None
         (split,) = part_plan(lowered.stage, lowered.plan, "values").relations
         assert isinstance(split, Split)
-        strip, count = fresh("strip"), split.factor
-        with builder.loop(strip, low, high, count, stage=lowered.stage.name, loop=split.outer):
+        tile, count = fresh("strip"), split.factor
+        with builder.loop(tile, low, high, count, stage=lowered.stage.name, loop=split.outer):
             made = {k: builder.alloc("made", fold.values[k].dtype, (ix.as_index(count),), "stack") for k in handed}
-            cursor.copies[0].narrow(loop.name, strip, ix.minimum(ix.add(strip, count), high))
+            cursor.instances[0].narrow(loop.name, tile, ix.minimum(ix.add(tile, count), high))
 
             def at(inner: LoopCursor) -> Expr:
-                value = inner.copies[0].ranges[loop.name].value
+                value = inner.instances[0].ranges[loop.name].value
                 assert value is not None
-                return ix.sub(value, strip)
+                return ix.sub(value, tile)
 
-            self._make(replace(cursor, copies=[cursor.copies[0].copy()]), position, made, at)
+            self._make(replace(cursor, instances=[cursor.instances[0].copy()]), position, made, at)
 
             def names(inner: LoopCursor) -> Made:
-                place = (at(inner),)
+                indices = (at(inner),)
                 called = ("index", "new")
-                return {k: builder.name(called[k < len(fold.left)], Read(b, place, None)) for k, b in made.items()}
+                return {k: builder.name(called[k < len(fold.left)], Read(b, indices, None)) for k, b in made.items()}
 
             take(cursor, position, names)
 

@@ -9,7 +9,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op, Var, const
 from raido.algo.graph.rewrite import free_variables, rebuild
 from raido.schedule.gang.lanes import Vectors, choose, lane_mask, shared_parts
-from raido.schedule.gang.promotion import Place, Promoted, sums_to_promote
+from raido.schedule.gang.promotion import Element, Promoted, sums_to_promote
 from raido.schedule.gang.scan_lanes import ScanLanes
 from raido.schedule.gang.stores import GangStores
 from raido.schedule.nest.effects import is_scan
@@ -31,12 +31,12 @@ from raido.schedule.nest.values import Buffer, Extract, LaneCompress, LaneCount,
 _Store: TypeAlias = Callable[[Buffer, Sequence[NestExpr], Vectors], None]
 
 
-class GangSteps(GangStores):
+class GangFolds(GangStores):
     """Translates `Fold`, `AtomicUpdate` and `Append`."""
 
     def _fold(self, s: Fold) -> None:
         if all(b in self.info.private for b in s.buffers):
-            if any(b in self.copies for b in s.buffers):
+            if any(b in self.gang_buffers for b in s.buffers):
                 self._fold_into(s, self._store_private)
             else:
                 self.out.append(s)
@@ -54,7 +54,7 @@ class GangSteps(GangStores):
         else:
             self._fold_each_lane(s)
 
-    def _steps(self, s: Fold, held: list[Vectors]) -> list[Vectors]:
+    def _updated(self, s: Fold, held: list[Vectors]) -> list[Vectors]:
         """The new values of a fold's buffers, given the values that they hold."""
         for left, value in zip(s.left, held, strict=True):
             self.vectors[left] = value
@@ -63,32 +63,32 @@ class GangSteps(GangStores):
         for part in shared_parts(s.step):
             if self.info.varies(part):
                 self.memo[part] = self._name("part", self.vector(part))
-        steps = [self.vector(step) for step in s.step]
-        return steps if len(steps) == 1 and not is_scan(s) else [self._name("step", step) for step in steps]
+        updated = [self.vector(step) for step in s.step]
+        return updated if len(updated) == 1 and not is_scan(s) else [self._name("step", step) for step in updated]
 
     def _fold_into(self, s: Fold, store: _Store) -> None:
         held = [self._read(Read(b, s.indices, None)) for b in s.buffers]
         held = [self._name("held", values) for values in held] if is_scan(s) else held
-        steps = self._steps(s, held)
-        for buffer, values in zip(s.buffers, steps, strict=True):
+        updated = self._updated(s, held)
+        for buffer, values in zip(s.buffers, updated, strict=True):
             store(buffer, s.indices, values)
-        self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, steps, strict=False)))
+        self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, updated, strict=False)))
 
     def _fold_partials(self, s: Fold) -> None:
         """Folds each lane's value into its own partial result."""
-        places = []
+        accesses = []
         for b in s.buffers:
             partial = self.partials[b]
-            places.append((partial.buffers[: self.gangs], s.indices if partial.indexed else ()))
-        held = [tuple(Read(b, indices, None) for b in buffers) for buffers, indices in places]
-        for (buffers, indices), old, new in zip(places, held, self._steps(s, held), strict=True):
+            accesses.append((partial.buffers[: self.gangs], s.indices if partial.indexed else ()))
+        held = [tuple(Read(b, indices, None) for b in buffers) for buffers, indices in accesses]
+        for (buffers, indices), old, new in zip(accesses, held, self._updated(s, held), strict=True):
             for g, buffer in enumerate(buffers):
                 value = new[g] if self.mask is None else choose(self.mask[g], new[g], old[g])
                 self.out.append(Store(buffer, indices, value))
 
-    def _promote(self, loop: For) -> dict[Place, Promoted]:
+    def _promote(self, loop: For) -> dict[Element, Promoted]:
         """Loads, before a loop, the sums under a mask that all its iterations add to."""
-        made: dict[Place, Promoted] = {}
+        made: dict[Element, Promoted] = {}
         for fold in sums_to_promote(loop) if self.mask is not None else ():
             kept = [b for b in fold.buffers if b.scope == "register" and b not in self.registers.memory]
             mine = any(b in self.info.private or b in self.partials for b in fold.buffers)
@@ -110,7 +110,7 @@ class GangSteps(GangStores):
         self.promoted.update(made)
         return made
 
-    def _store_promoted(self, promoted: Mapping[Place, Promoted]) -> None:
+    def _store_promoted(self, promoted: Mapping[Element, Promoted]) -> None:
         """Stores promoted sums behind the loop."""
         for (buffers, indices), made in promoted.items():
             del self.promoted[buffers, indices]
@@ -121,20 +121,20 @@ class GangSteps(GangStores):
         """Emits a step of a fold whose sums are in registers; lanes that were off before the loop may hold anything."""
         held: list[Vectors] = [tuple(Read(r, (), None) for r in registers) for registers in promoted.registers]
         held = [self._name("held", values) for values in held] if is_scan(s) else held
-        steps = self._steps(s, held)
-        for registers, old, new in zip(promoted.registers, held, steps, strict=True):
+        updated = self._updated(s, held)
+        for registers, old, new in zip(promoted.registers, held, updated, strict=True):
             for g, register in enumerate(registers):
                 on = None if self.mask is promoted.mask else lane_mask(self.mask, g)
                 self.out.append(Store(register, (), new[g] if on is None else choose(on, new[g], old[g])))
-        self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, steps, strict=False)))
+        self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, updated, strict=False)))
 
     def _fold_each_lane(self, s: Fold) -> None:
         """Folds one lane after the other into shared memory, for data-dependent indices."""
         self._keep_in_memory(s.buffers)
         for on, memo in self._each_lane((*s.step, *s.indices), set(s.left)):
-            steps = tuple(replace_parts(e, memo) for e in s.step)
+            updated = tuple(replace_parts(e, memo) for e in s.step)
             indices = tuple(replace_parts(e, memo) for e in s.indices)
-            self._in_lane(on, Fold(s.buffers, indices, steps, s.left, s.right, s.combine, s.neutral, s.monoid))
+            self._in_lane(on, Fold(s.buffers, indices, updated, s.left, s.right, s.combine, s.neutral, s.monoid))
 
     def _atomic(self, s: AtomicUpdate) -> None:
         """Updates one lane after the other, even where only some operands vary, because lanes may update the same element."""
@@ -151,15 +151,15 @@ class GangSteps(GangStores):
         on = self._name("on", self._on(s.predicate) or self.vector(s.predicate))
         values = [self._name("value", self.vector(value)) for value in s.values]
         for g, mask in enumerate(on):
-            count, place = (Var(name, i64, -next(self.serials)) for name in ("count", "place"))
-            self.out += [Let(count, LaneCount(mask)), Let(place, Read(s.position, (), None))]
+            count, position = (Var(name, i64, -next(self.serials)) for name in ("count", "place"))
+            self.out += [Let(count, LaneCount(mask)), Let(position, Read(s.position, (), None))]
             front = None
             if not s.spare or self.mask is not None:
                 front = Op("lt", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(count, self.lanes)))
             for buffer, value in zip(s.buffers, values, strict=True):
                 (moved,) = self._name("moved", (LaneCompress(value[g], mask),))
-                self.out.append(VectorStore(buffer, (place,), moved, 1, front))
-            self.out.append(Store(s.position, (), Op("add", i64, (place, count))))
+                self.out.append(VectorStore(buffer, (position,), moved, 1, front))
+            self.out.append(Store(s.position, (), Op("add", i64, (position, count))))
 
     def _scan_lanes(self, s: Fold) -> None:
         """Scans lanes in order, gang after gang, with the values of the buffers on the left."""
