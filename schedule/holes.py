@@ -1,6 +1,6 @@
-"""Holes: arguments and steps of a schedule that are still open. A schedule with holes is a search space; filling all gives a schedule.
+"""Holes: arguments and directives of a schedule that are still open. A schedule with holes is a search space; filling all gives a schedule.
 
-A `Hole` stands for an argument; a `choose` step stands for steps. Holes of one name are one choice.
+A `Hole` stands for an argument; a `choose` directive stands for directives. Holes of one name are one choice.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def choose(name: str, options: Iterable[Any]) -> Any:
 
 
 def holes_of(directives: Iterable[Directive]) -> dict[str, tuple[Any, ...]]:
-    """Returns every hole by name, in order of first appearance, with its options (of a `choose` step, its labels)."""
+    """Returns every hole by name, in order of first appearance, with its options (of a `choose` directive, its labels)."""
     found: dict[str, tuple[Any, ...]] = {}
     for name, options in _holes(directives):
         if found.setdefault(name, options) != options:
@@ -64,7 +64,7 @@ def holes_of(directives: Iterable[Directive]) -> dict[str, tuple[Any, ...]]:
 
 
 def fill(directives: Iterable[Directive], values: Mapping[str, Any]) -> tuple[Directive, ...]:
-    """Returns the steps with the named holes filled; the steps of a chosen alternative replace their `choose` step."""
+    """Returns the directives with the named holes filled; the directives of a chosen alternative replace their `choose` directive."""
     filled: list[Directive] = []
     for directive in directives:
         if directive.name == "choose" and directive.argument("name") in values:

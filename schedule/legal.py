@@ -1,4 +1,4 @@
-"""Legal next steps of a stage: samples of every directive with a few parameters each, filtered by the rules.
+"""Legal next directives of a stage: samples of every directive with a few parameters each, filtered by the rules.
 
 The list is finite; tests of random schedules and searches draw from it.
 """
@@ -24,12 +24,12 @@ LANES = (None, 1, 2, 4, 8, 16)
 
 
 def legal_directives(state: State, stage: str) -> tuple[Directive, ...]:
-    """Returns the candidate steps that the rules accept, in a fixed order."""
+    """Returns the candidate directives that the rules accept, in a fixed order."""
     return tuple(directive for directive in candidates(state, stage) if is_legal(state, directive))
 
 
 def is_legal(state: State, directive: Directive) -> bool:
-    """Whether the rules accept a step."""
+    """Whether the rules accept a directive."""
     try:
         apply_directive(state, directive)
     except ScheduleError:
@@ -59,7 +59,7 @@ def open_strategies(state: State, stage: str) -> dict[str, Strategy]:
 
 
 def candidates(state: State, stage: str) -> Iterator[Directive]:
-    """Yields sample steps for a stage, legal or not."""
+    """Yields sample directives for a stage, legal or not."""
     if not isinstance(state.uses.stages[stage], Stage):
         return
     loops = [loop.name for loop in state.plans[stage].loops]

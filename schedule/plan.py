@@ -1,4 +1,4 @@
-"""Plans: one `StagePlan` for every stage, the result of replaying a schedule's steps. Plain data; lowering reads nothing else of a
+"""Plans: one `StagePlan` for every stage, the result of replaying a schedule's directives. Plain data; lowering reads nothing else of a
 schedule.
 
 A stage's axes are split and fused into named *loops*. `relations` records the splits and fusions in order; `loops` are the loops that

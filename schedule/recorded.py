@@ -1,8 +1,8 @@
-"""A schedule as data: a sequence of recorded steps.
+"""A schedule as data: a sequence of recorded directives.
 
-A `Directive` is one directive applied to one stage. It holds names and numbers only, so that steps can be compared, printed and written as
-JSON; the user's source location is no part of its identity. Two directives hold steps of their own, in `branches`: `when` (one branch, labelled
-with its test; of one stage where `stage` is not empty) and `choose` (one branch for each alternative).
+A `Directive` is a directive as it was applied to one stage. It holds names and numbers only, so that directives can be compared, printed and
+written as JSON; the user's source location is no part of its identity. Two hold directives of their own, in `branches`: `when` (one
+branch, labelled with its test; of one stage where `stage` is not empty) and `choose` (one branch for each alternative).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Directive:
 
     @property
     def branches_program(self) -> bool:
-        """Whether the step is a `when` of the whole program, not of one stage."""
+        """Whether the directive is a `when` of the whole program, not of one stage."""
         return self.name == "when" and not self.stage
 
     def argument(self, name: str, default: Value = None) -> Value:

@@ -1,6 +1,6 @@
 """Refusals of schedule directives: a reason inside the package, a full error message outside.
 
-Rules raise `Refusal` with the fact that forbids a step and one remedy; `refused` makes it a `ScheduleError` with the user's lines in the
+Rules raise `Refusal` with the fact that forbids a directive and one remedy; `refused` makes it a `ScheduleError` with the user's lines in the
 schedule and in the algorithm, and lists of legal names.
 """
 
@@ -14,7 +14,7 @@ from raido.algo.graph.program import Site
 
 
 class Refusal(Exception):
-    """The reason why a step is illegal, one remedy, and lists of legal names (`stages="a, b"`)."""
+    """The reason why a directive is illegal, one remedy, and lists of legal names (`stages="a, b"`)."""
 
     def __init__(self, why: str, remedy: str | None = None, **legal: str) -> None:
         super().__init__(why)

@@ -1,9 +1,9 @@
-"""Replay: from recorded steps to a plan for every stage.
+"""Replay: from recorded directives to a plan for every stage.
 
 `apply_directive` is the only function that changes a state: it finds the directive's rule, lets it check and rewrite, checks the invariants
-that hold after every step, and turns a `Refusal` into the user's `ScheduleError`. `replay` does so for whole schedules, `when` branches
-included; a branch starts from the steps recorded before it. The branches of a stage are kept in its plan; a branch of the program has plans
-of its own, over the program specialised for the sizes that its test fixes.
+that hold after every directive, and turns a `Refusal` into the user's `ScheduleError`. `replay` does so for whole schedules, `when` branches
+included; a branch starts from the directives recorded before it. The branches of a stage are kept in its plan; a branch of the program has
+plans of its own, over the program specialised for the sizes that its test fixes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LISTS = ("axes", "names", "layout")
 
 
 def apply_directive(state: State, directive: Directive) -> State:
-    """Returns the state after one step; raises `ScheduleError` where the step is illegal."""
+    """Returns the state after one directive; raises `ScheduleError` where the directive is illegal."""
     if directive.name == "when":
         return apply_branch(state, directive)
     try:
@@ -93,7 +93,7 @@ def branch_state(state: State, name: str) -> State:
 
 
 def check_in_branch(directive: Directive, name: str) -> None:
-    """Refuses a step that a branch of a stage cannot have."""
+    """Refuses a directive that a branch of a stage cannot have."""
     if directive.stage.partition(PART)[0] != name:
         raise Refusal(
             f'a branch of stage "{name}" cannot schedule "{directive.stage}"', "a branch of the program: s.when(…)"
@@ -139,7 +139,7 @@ def check_arguments(entry: Rule, arguments: Mapping[str, object]) -> None:
 
 
 def refusal_error(state: State, directive: Directive, refusal: Refusal) -> ScheduleError:
-    """Returns the `ScheduleError` for a refused step."""
+    """Returns the `ScheduleError` for a refused directive."""
     entry = RULES.get(directive.name)
     stage: object = None
     there = {}
@@ -169,7 +169,7 @@ def refusal_error(state: State, directive: Directive, refusal: Refusal) -> Sched
 
 
 def run(state: State, directives: Iterable[Directive]) -> State:
-    """Returns the state after all steps, `when` branches of the program left out."""
+    """Returns the state after all directives, `when` branches of the program left out."""
     for directive in directives:
         if not directive.branches_program:
             state = apply_directive(state, directive)
@@ -183,7 +183,7 @@ def replay(graph: StageGraph, directives: Iterable[Directive], gpu: Gpu | None =
 
 
 def run_with_branches(state: State, directives: Iterable[Directive]) -> tuple[State, tuple[Variant, ...]]:
-    """Returns the state after all steps outside `when` branches, and one variant for each branch."""
+    """Returns the state after all directives outside `when` branches, and one variant for each branch."""
     variants: list[Variant] = []
     graph, before = state.graph, []
     for directive in taken_directives(graph, directives):
@@ -199,9 +199,9 @@ def run_with_branches(state: State, directives: Iterable[Directive]) -> tuple[St
 
 
 def taken_directives(graph: StageGraph, directives: Iterable[Directive]) -> Iterator[Directive]:
-    """Yields the steps that matter for the known sizes of a specialised program.
+    """Yields the directives that matter for the known sizes of a specialised program.
 
-    A branch whose test is false for them is dropped; one whose test is true is entered, and the steps after it are dropped.
+    A branch whose test is false for them is dropped; one whose test is true is entered, and the directives after it are dropped.
     """
     for directive in directives:
         holds = test_of(graph, directive)[1] if directive.branches_program else None
@@ -224,9 +224,10 @@ def test_of(graph: StageGraph, directive: Directive) -> tuple[Expr, bool | None]
 
 
 def in_branch(graph: StageGraph, state: State, before: Sequence[Directive], test: Expr, act: Callable[[State], T]) -> T:
-    """Returns `act` of the state in which a branch begins: the steps so far over the program specialised for the sizes that the test fixes.
+    """Returns `act` of the state in which a branch begins: the directives so far over the program specialised for the sizes that the test
+    fixes.
 
-    Where those steps are refused there, since the stages of known sizes may be others, `act` is given `state`.
+    Where those directives are refused there, since the stages of known sizes may be others, `act` is given `state`.
     """
     with contextlib.suppress(ScheduleError):
         special = specialised(graph, before, test, state.gpu)
@@ -236,7 +237,7 @@ def in_branch(graph: StageGraph, state: State, before: Sequence[Directive], test
 
 
 def specialised(graph: StageGraph, before: Sequence[Directive], test: Expr, gpu: Gpu | None) -> State | None:
-    """Returns the state after some steps over the program specialised for the sizes that a test fixes; None where it fixes none.
+    """Returns the state after some directives over the program specialised for the sizes that a test fixes; None where it fixes none.
 
     Programs with results of unbounded size are not specialised: two forms of the program could not share their memory.
     """

@@ -1,8 +1,8 @@
-"""`Schedule`, a handle on recorded steps, and `StageView`, a handle on one stage of a schedule.
+"""`Schedule`, a handle on recorded directives, and `StageView`, a handle on one stage of a schedule.
 
-A schedule's value is the tuple `s.steps`. An accepted directive replaces it by a longer tuple; a refused one leaves it as it is. While a
-schedule has holes, steps are checked under a witness: one filling under which all of them are legal. A branch made by `when` is a schedule
-too: it starts from the steps recorded before it, and its own steps are kept in the `when` step of its parent.
+A schedule's value is the tuple `s.directives`. An accepted directive replaces it by a longer tuple; a refused one leaves it as it is. While a
+schedule has holes, directives are checked under a witness: one filling under which all of them are legal. A branch made by `when` is a schedule
+too: it starts from the directives recorded before it, and its own directives are kept in the `when` directive of its parent.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Schedule(NearAttributes):
 
     @classmethod
     def trusted(cls, graph: StageGraph, directives: tuple[Directive, ...], state: State, target: Any) -> Schedule:
-        """Returns a schedule without checking its steps, which must have no holes, be legal and lead to `state`."""
+        """Returns a schedule without checking its directives, which must have no holes, be legal and lead to `state`."""
         made = cls(graph, (), target)
         made._directives, made._state = directives, state
         return made
@@ -101,17 +101,17 @@ class Schedule(NearAttributes):
 
     @property
     def directives(self) -> tuple[Directive, ...]:
-        """The recorded steps, in order."""
+        """The recorded directives, in order."""
         return self._directives
 
     @property
     def explicit_directives(self) -> tuple[Directive, ...]:
-        """All steps in force: of a branch, those recorded before it in its parent, and its own."""
+        """All directives in force: of a branch, those recorded before it in its parent, and its own."""
         return self._prefix + self._directives
 
     @property
     def state(self) -> State:
-        """The plans after all steps (of a schedule with holes: under its witness)."""
+        """The plans after all directives (of a schedule with holes: under its witness)."""
         return self._state
 
     @property
@@ -139,13 +139,13 @@ class Schedule(NearAttributes):
             raise refused(headline, refusal, f'["{name}"]', user_site()) from None
 
     def copy(self) -> Schedule:
-        """Returns an independent schedule with the same steps."""
+        """Returns an independent schedule with the same directives."""
         return Schedule(self._graph, self.explicit_directives, self.target)
 
     # Recording
 
     def accept(self, directive: Directive) -> None:
-        """Checks and records a step. Raises `ScheduleError`, and leaves the schedule as it is, when the step is illegal."""
+        """Checks and records a directive. Raises `ScheduleError`, and leaves the schedule as it is, when the directive is illegal."""
         if self._only:
             try:
                 check_in_branch(directive, self._only)
@@ -164,7 +164,7 @@ class Schedule(NearAttributes):
         self._replace_directives((*self._directives, directive))
 
     def when(self, test: str) -> Schedule:
-        """Returns a sub-schedule for the sizes for which a test holds; it starts from the steps so far and takes directives of its own.
+        """Returns a sub-schedule for the sizes for which a test holds; it starts from the directives so far and takes directives of its own.
 
         The first branch whose test holds is run; later directives of this schedule concern the general case only.
         """
@@ -201,7 +201,7 @@ class Schedule(NearAttributes):
         return branch
 
     def choose(self, name: str, **alternatives: Callable[[Schedule], object]) -> Schedule:
-        """Records a hole that stands for steps: each alternative records its own on the schedule that it is given.
+        """Records a hole that stands for directives: each alternative records its own on the schedule that it is given.
 
         >>> s = blur.schedule()
         >>> s.choose("place", a=lambda s: s["rows"].root(), b=lambda s: s["rows"].inline()).holes
@@ -221,7 +221,7 @@ class Schedule(NearAttributes):
         return self
 
     def with_(self, **values: Any) -> Schedule:
-        """Returns the schedule with holes filled. Refuses values that are not among the options, and fillings under which a step is
+        """Returns the schedule with holes filled. Refuses values that are not among the options, and fillings under which a directive is
         illegal.
         """
         chosen = {name: plain(value) for name, value in values.items()}
@@ -229,7 +229,7 @@ class Schedule(NearAttributes):
         return Schedule(self._graph, fill(self.explicit_directives, chosen), self.target)
 
     def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
-        """Returns the schedule with every default decision written out as steps; idempotent.
+        """Returns the schedule with every default decision written out as directives; idempotent.
 
         target: a `Machine`, or the name or `Target` of one; the schedule's own target unless given. sizes: known sizes by name.
         """
@@ -271,8 +271,8 @@ class Schedule(NearAttributes):
         return print_nest(nest) + "".join(f"  # {note}\n" for note in notes)
 
     def diff(self, other: Schedule) -> Difference:
-        """Compares two schedules step by step. The result prints as a list of steps in both, only in this one (-) and only in the other
-        (+).
+        """Compares two schedules directive by directive. The result prints as a list of directives in both, only in this one (-) and only in
+        the other (+).
         """
         return compare(self.explicit_directives, other.explicit_directives)
 
@@ -420,7 +420,7 @@ class StageView(Directives):
         return state.array_loops.get(self.name) or state.plan(self.name)
 
     def legal(self) -> tuple[Directive, ...]:
-        """Returns steps that may be recorded next for this stage: a finite sample of every directive. `schedule.accept` records one."""
+        """Returns directives that may be recorded next for this stage: a finite sample of every directive. `schedule.accept` records one."""
         return legal_directives(self._schedule.state, self.name)
 
     def strategies(self) -> dict[str, Strategy]:
@@ -538,8 +538,8 @@ def gpu_of(target: Any) -> Gpu | None:
 
 
 def _witness(start: State, directives: tuple[Directive, ...]) -> tuple[State, dict[str, Any]]:
-    """Returns the state after all steps under a witness, and that filling of the holes; raises the error of the first filling where none is
-    legal.
+    """Returns the state after all directives under a witness, and that filling of the holes; raises the error of the first filling where none
+    is legal.
     """
     first: ScheduleError | None = None
     for values in fillings(holes_of(directives)):
@@ -559,7 +559,7 @@ def _restored(
     target: Any,
     find_machine: Callable[[Any], Machine] | None,
 ) -> Schedule:
-    """Unpickles a schedule: forms the stages of its program and replays its steps."""
+    """Unpickles a schedule: forms the stages of its program and replays its directives."""
     from raido.schedule.stages.form_stages import form_stages
 
     Schedule.find_machine = Schedule.find_machine or find_machine

@@ -1,7 +1,7 @@
-"""The state of a schedule: the plans after some steps, and queries on them.
+"""The state of a schedule: the plans after some directives, and queries on them.
 
 A `State` is immutable; each directive's rule returns a new one. The functions here only look up: which loops a stage has, which axes they
-come from, what runs inside them. Directives, defaults and the list of legal steps share them.
+come from, what runs inside them. Directives, defaults and the list of legal directives share them.
 """
 
 from __future__ import annotations

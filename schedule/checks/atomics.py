@@ -1,4 +1,4 @@
-"""Legality of `strategy("atomic")`: updates by atomic read-modify-write steps, in any order.
+"""Legality of `strategy("atomic")`: updates by atomic read-modify-write operations, in any order.
 
 Every value must be combined on its own, by arithmetic alone. Integers, booleans, minimum and maximum give the same bits in any order; sums
 of floats do not, and need `reproducible=False`.
@@ -16,7 +16,7 @@ _EXTREMES = ("minimum", "maximum")
 
 
 def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'strategy("private")') -> None:
-    """Refuses an operator that atomic steps cannot carry out."""
+    """Refuses an operator that atomic operations cannot carry out."""
     nodes = scalar_nodes(*fold.combine)
     if not all(isinstance(n, (Const, Var, Op)) for n in nodes):
         raise Refusal(

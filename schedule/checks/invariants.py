@@ -1,4 +1,4 @@
-"""Invariants of a schedule's state, checked after every step: placements enclose readers, threads and lanes nest, windows can slide.
+"""Invariants of a schedule's state, checked after every directive: placements enclose readers, threads and lanes nest, windows can slide.
 
 A directive checks what it changes; these checks find what it breaks elsewhere (a loop made parallel under which another stage slides).
 """
@@ -46,7 +46,7 @@ INSIDE_NO_OTHERS = (
 
 
 def check_state(state: State, before: State) -> None:
-    """Refuses a state that breaks an invariant; `before` is the state one step earlier, which breaks none."""
+    """Refuses a state that breaks an invariant; `before` is the state one directive earlier, which breaks none."""
     for name in stages_to_check(state, before):
         plan = state.plans[name]
         if is_inlined(state, name):
@@ -101,7 +101,7 @@ def check_alignment(state: State, name: str) -> None:
 
 
 def stages_to_check(state: State, before: State) -> list[str]:
-    """Returns the stages for which a step may have broken an invariant.
+    """Returns the stages for which a directive may have broken an invariant.
 
     These are the stages whose plans changed, the stages computed inside their loops, the stages that all of these read, which must enclose
     their readers, and the readers of the changed ones, whose prefetches may have lost their array.

@@ -84,7 +84,7 @@ def check_levels(state: State, name: str) -> None:
 
 
 def paths(state: State, name: str, loops: list[Owned]) -> list[list[Owned]]:
-    """Returns the nests that a stage's loops form: one, but two of an update, which runs over its destination's whole axes and its steps
+    """Returns the nests that a stage's loops form: one, but two of an update, which runs over its destination's whole axes and its iterations
     separately.
     """
     stage, plan = state.stage(name), state.plans[name]

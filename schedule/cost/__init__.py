@@ -10,5 +10,5 @@ estimate         cycles of a tree
 rows             the tree of a stencil with register tiles of rows
 private_loops    per-element loops with private arrays, alone and in lanes
 divergent_loops  per-element loops with different trip counts, alone and in lanes
-values_of_updates  values and indices of an update's steps, alone and in lanes
+values_of_updates  values and indices of an update's iterations, alone and in lanes
 """

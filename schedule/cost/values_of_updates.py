@@ -1,9 +1,9 @@
-"""The cost of the values and indices of an update's steps: the cycles of one step, computed with the step or in lanes beforehand.
+"""The cost of the values and indices of an update's iterations: the cycles of one iteration, computed with it or in lanes beforehand.
 
-    for r in 0..n: out[k(r)] += v(r)        in lanes: k and v of a tile of steps, stored; then the steps, which load them
+    for r in 0..n: out[k(r)] += v(r)        in lanes: k and v of a tile of iterations, stored; then the iterations, which load them
 
-Values that are plain loads are left to the steps either way. For a function of few operations lanes gain nothing: it overlaps with the
-loads and stores of the steps, which wait for one another.
+Values that are plain loads are left to the iterations either way. For a function of few operations lanes gain nothing: it overlaps with the
+loads and stores of the iterations, which wait for one another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ HANDED = 2 * ACCESS
 
 
 def is_faster_in_tiles(stage: Stage, lane: Var, inlined: Sequence[Stage], machine: Machine) -> bool:
-    """Whether an update is faster when lanes compute the values and indices of its steps first. inlined: maps computed inside the steps."""
+    """Whether an update is faster when lanes compute the values and indices of its iterations first. inlined: maps computed inside the
+    iterations.
+    """
     assert stage.reduction is not None
     if is_faster_alone(stage, lane, machine):
         return False
@@ -40,7 +42,7 @@ def _is_only_read(e: Expr, inlined: Collection[Array]) -> bool:
 
 
 def _cycles(roots: Sequence[Expr], own: set[Var], machine: Machine, in_lanes: bool) -> float:
-    """Returns the cycles of some values of one step; loops count as one iteration. own: the variables of axes, along which lanes read
+    """Returns the cycles of some values of one iteration; loops count as one iteration. own: the variables of axes, along which lanes read
     consecutively.
     """
     nodes = scalar_nodes(*roots)

@@ -25,7 +25,7 @@ UNKNOWN = 2048
 
 
 class Draft:
-    """A default schedule in progress; a step that the rules refuse is skipped, and rules go on with alternatives.
+    """A default schedule in progress; a directive that the rules refuse is skipped, and rules go on with alternatives.
 
     only: the directives that may be recorded; () for all.
     """
@@ -56,7 +56,7 @@ class Draft:
         return self.accept(with_parameters(self.state, Directive(stage, directive, tuple(args.items())), self.machine))
 
     def accept(self, directive: Directive) -> bool:
-        """Records a step if it is legal; returns whether it was."""
+        """Records a directive if it is legal; returns whether it was."""
         if self.only and directive.name not in self.only:
             return False
         try:
@@ -100,7 +100,7 @@ class Draft:
         self.chains.clear()
 
     def branch(self) -> Draft:
-        """Returns a draft of a branch of a stage that starts from this one; `when` makes a step of it."""
+        """Returns a draft of a branch of a stage that starts from this one; `when` makes a directive of it."""
         return Draft(self.state, self.machine, self.sizes, self.demand, IN_BRANCHES)
 
     def when(self, stage: str, test: str) -> Directive:

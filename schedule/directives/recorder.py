@@ -1,6 +1,6 @@
-"""The base of the directive families: the table of rules, and the class through which the methods record steps.
+"""The base of the directive families: the table of rules, and the class through which the methods record directives.
 
-A directive is two things side by side in one file of this package: a method with the user's docstring, which records a step, and a rule,
+A directive is two things side by side in one file of this package: a method with the user's docstring, which records a directive, and a rule,
 `(state, stage, **arguments) -> state`, which checks and rewrites, and which replay finds in `RULES` by name.
 """
 

@@ -41,15 +41,15 @@ class StrategyDirectives(Recorder):
 
         name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
         threads; its other loops take directives as ever; "runs", of one that counts the ends of runs, makes these run by run. An update's
-        "private" folds `chunks` of its steps, by threads, into bins of their own, and `replicas` sets of these in turn (fewer than two
-        chunks: the steps run in order); with "atomic" its steps are indivisible, so that loops over them may be parallel, and
+        "private" folds `chunks` of its iterations, by threads, into bins of their own, and `replicas` sets of these in turn (fewer than two
+        chunks: the iterations run in order); with "atomic" its iterations are indivisible, so that loops over them may be parallel, and
         `reproducible=False` permits sums of floats, whose last bits then depend on the threads. On a GPU the kept elements of a filter's
         block may be `staged` in shared memory, from which neighbouring threads store neighbouring ones; where threads have no pieces of
         blocks, `staged` changes nothing. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion`
         elements by insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to
         `ranked` elements, of keys alone in lanes to `network` of them, but counts integers of which the greatest is less than `counted`
         above the least; on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads` threads,
-        `subgroup` of which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some places
+        `subgroup` of which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some positions
         alone, sorts no part that holds none of them. An array loop's "rows" has the loop over rows outside its iterations; `depth` axes
         say which row, and pieces of at most `alone` rows with iterations around them go row by row.
         A reduction's "triangle" makes the lower triangle of a result that is a symmetric matrix, and copies the other.
@@ -64,7 +64,7 @@ class StrategyDirectives(Recorder):
         {}
 
         Refuses maps, stencils and other reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
-        second strategy; a strategy after loop directives on the axis that it splits, "gather" after any; and indivisible steps of
+        second strategy; a strategy after loop directives on the axis that it splits, "gather" after any; and indivisible iterations of
         several values that depend on one another.
         """
         return self._record("strategy", name=name, **numbers)

@@ -48,7 +48,7 @@ _PARAMETERS_OF_LOOPS = {"parallel": ("grain", grain_of_partials), "vectorize": (
 
 
 def with_parameters(state: State, directive: Directive, machine: Machine = USUAL) -> Directive:
-    """Returns a step with its default parameters: those of a strategy, the grain of a parallel reduction, the lanes of an ordered fold."""
+    """Returns a directive with its default parameters: those of a strategy, the grain of a parallel reduction, the lanes of an ordered fold."""
     if directive.name not in ("strategy", "parallel", "vectorize") or PART in directive.stage:
         return directive
     given = dict(directive.args)

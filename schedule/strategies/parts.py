@@ -1,14 +1,14 @@
 """The parts of strategies: stages with axes and loops of their own, whose plans are kept in the plan of the strategy's stage.
 
     strategy     part       computes                                                          axes
-    private      bins       folds chunks of the steps into private bins                       the stage itself
+    private      bins       folds chunks of the iterations into private bins                  the stage itself
     private      combine    folds each result's private bins into it                          the results' axes
     three_phase  totals     folds each block (first pass)                                     blocks, elements of a block
     chain        totals     folds a block before it is scanned                                elements of a block
     count_write  count      counts the elements that a block keeps (first pass)               blocks, elements of a block
     chain        count      counts the elements that a block keeps before it is written       elements of a block (of a partition: both)
-    private      values     the values and indices of a tile of steps; of serial, too         steps, split
-    sorted       ranges     applies the steps of each range of bins                           ranges
+    private      values     the values and indices of a tile of iterations; of serial, too    iterations, split
+    sorted       ranges     applies the iterations of each range of bins                      ranges
     rows         fold       folds the values of a segment                                     values of a segment
     triangle     copy       copies the elements above the diagonal                            blocks of rows, and columns
     flat         check      checks that offsets are non-decreasing                            segments
@@ -49,7 +49,7 @@ def is_own_pass(plan: StagePlan, part: str) -> bool:
 
 
 def part_name(stage: str, part: str) -> str:
-    """Returns the name that steps have for a part, such as "total::combine"."""
+    """Returns the name that directives have for a part, such as "total::combine"."""
     return f"{stage}{PART}{part}"
 
 
@@ -73,7 +73,7 @@ def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
 
 
 def has_values_in_lanes(stage: Stage, plan: StagePlan) -> bool:
-    """Whether the values and indices of an update's steps are computed in lanes before the steps run."""
+    """Whether the values and indices of an update's iterations are computed in lanes before the iterations run."""
     name = part_name(stage.name, "values")
     return any(part.stage == name and part.loops[-1].kind == "vector" for part in plan.parts)
 
@@ -218,7 +218,7 @@ def check_parts(state: State, name: str) -> None:
 
 
 def _check_values(state: State, stage: Stage, plan: StagePlan) -> None:
-    """Refuses the part "values" in lanes where the steps are rows, have lanes themselves, or have other stages in their loop."""
+    """Refuses the part "values" in lanes where the iterations are rows, have lanes themselves, or have other stages in their loop."""
     whole = {axis.name for axis in stage.whole_axes}
     loop = [each for each in plan.loops if is_reduction(stage, plan, each.name)][-1]
     after = plan.loops[position(plan, loop.name) + 1 :]

@@ -1,6 +1,6 @@
 """Parts of strategies, which are stages: `s["total"].part("combine")`.
 
-A part (`parts`) takes loop directives. It exists once the strategy is said; steps name it "total::combine". Nothing else sees
+A part (`parts`) takes loop directives. It exists once the strategy is said; directives name it "total::combine". Nothing else sees
 it: its plan is kept in the plan of the stage that it is a part of.
 """
 

@@ -1,6 +1,6 @@
 """The strategies of stages: ways to run one that differ in more than loops. What there is, with numbers, axes and parts, is said here.
 
-A scan (`schedule/lower/strategies/scans.py`) runs one step after the other (`serial`), or in blocks of the scanned axis: `three_phase` and
+A scan (`schedule/lower/strategies/scans.py`) runs one iteration after the other (`serial`), or in blocks of the scanned axis: `three_phase` and
 `chain` split it, as `split` would, and hand the blocks to threads; `chain` reads memory once. Where sizes decide how many chunks there are, the
 number is a text over sizes (`text/sizes`): those of the program, and the stage's own axes, each of which stands for its extent.
 """
@@ -29,7 +29,7 @@ from raido.schedule.state import State, axes_of, compute_sites, enclosing_loops,
 
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
-UPDATES_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
+UPDATES_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the iterations
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
@@ -68,7 +68,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
 
     Sizes follow from the caches. A block that one thread reads twice in a row (`chain`, `flat`) fills half of L2, beside other data. A
     block of a strategy that passes over all blocks before the second pass fills L2, since nothing of it is left there by then. A range of
-    bins of `sorted` fits L2. A chunk of `sorted` has half a task of steps, each of which is counted and then moved, and one of `radix` two
+    bins of `sorted` fits L2. A chunk of `sorted` has half a task of iterations, each of which is counted and then moved, and one of `radix` two
     tasks of keys, since threads are started anew for every digit.
     """
     if stage.update is not None:
@@ -172,13 +172,13 @@ def _few_elements(stage: Stage) -> int:
 
 
 def _update_axis(stage: Stage) -> str:
-    """Returns the number of an update's steps as a text over its axes; "0" where an axis name is no identifier."""
+    """Returns the number of an update's iterations as a text over its axes; "0" where an axis name is no identifier."""
     names = [axis.name for axis in stage.reduction_axes]
     return " * ".join(names) if all(map(str.isidentifier, names)) else "0"
 
 
 def _chunks_of_bins(stage: Stage) -> str:
-    """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `UPDATES_FOR_A_BIN` steps at least for each private
+    """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `UPDATES_FOR_A_BIN` iterations at least for each private
     bin.
     """
     outer = stage.all_axes.index(stage.reduction_axes[0])
@@ -272,7 +272,7 @@ def check_scan(state: State, name: str) -> None:
 
 
 def check_update(state: State, name: str) -> None:
-    """Refuses parallel loops over steps of an update that may change one element, and loops over its destination around the steps."""
+    """Refuses parallel loops over iterations of an update that may change one element, and loops over its destination around the iterations."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is None or plan.compute_with is not None:
         return
@@ -311,7 +311,7 @@ def check_update(state: State, name: str) -> None:
 
 
 def check_sorted(stage: Stage, plan: StagePlan, k: int, folded: list[int]) -> None:
-    """Refuses loops that the counting passes of `sorted` cannot have: lanes over steps, and rows inside the steps."""
+    """Refuses loops that the counting passes of `sorted` cannot have: lanes over iterations, and rows inside the iterations."""
     loop, whole = plan.loops[k], {axis.name for axis in stage.whole_axes}
     if k in folded and loop.kind == "vector":
         raise Refusal(
@@ -457,7 +457,7 @@ def _check_blocks_of_sort(state: State, name: str) -> None:
 
 
 def check_reads_of_updates(state: State, producer: str, at: At) -> None:
-    """Refuses to place a stage inside the loops of a strategy where the operator reads the stage, or where the steps that read it do not
+    """Refuses to place a stage inside the loops of a strategy where the operator reads the stage, or where the iterations that read it do not
     run.
     """
     target, plan = state.stage(at.stage), state.plans[at.stage]

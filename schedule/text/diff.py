@@ -1,4 +1,4 @@
-"""Compares two schedules step by step."""
+"""Compares two schedules directive by directive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Change: TypeAlias = Literal[" ", "-", "+"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The steps of two schedules in one list, each marked " " (in both), "-" (only in the first) or "+" (only in the second). False when
+    """The directives of two schedules in one list, each marked " " (in both), "-" (only in the first) or "+" (only in the second). False when
     equal.
     """
 
@@ -28,7 +28,7 @@ class Difference:
 
 
 def compare(left: tuple[Directive, ...], right: tuple[Directive, ...]) -> Difference:
-    """Returns the steps of both schedules in order, each marked with the schedules that have it."""
+    """Returns the directives of both schedules in order, each marked with the schedules that have it."""
     changes: list[tuple[Change, Directive]] = []
     for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":

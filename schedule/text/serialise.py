@@ -1,4 +1,4 @@
-"""Writes a schedule as Python that rebuilds it, and as JSON, and reads the JSON. Source locations of steps are left out."""
+"""Writes a schedule as Python that rebuilds it, and as JSON, and reads the JSON. Source locations of directives are left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 100
 
 
 def call_text(directive: Directive) -> str:
-    """Returns one step as a method call, such as `.split("y", 32)`."""
+    """Returns one directive as a method call, such as `.split("y", 32)`."""
     rule = RULES.get(directive.name)
     words: list[str] = [value_text(test) for test, _ in directive.branches] if directive.name == "when" else []
     for name, value in directive.args:
@@ -59,7 +59,7 @@ def _arguments(program: Program, static: Mapping[str, str]) -> str:
 
 
 def statements(handle: str, directives: Sequence[Directive], of_stage: bool = False) -> list[str]:
-    """Returns steps as Python statements; consecutive directives of one stage are chained. of_stage: `handle` is a view of one stage."""
+    """Returns directives as Python statements; consecutive directives of one stage are chained. of_stage: `handle` is a view of one stage."""
     lines: list[str] = []
     stage = None
     for directive in directives:
@@ -86,7 +86,7 @@ def statements(handle: str, directives: Sequence[Directive], of_stage: bool = Fa
 
 
 def choose_text(handle: str, directive: Directive) -> str:
-    """Returns a `choose` step as a call with one lambda for each alternative."""
+    """Returns a `choose` directive as a call with one lambda for each alternative."""
     lambdas = []
     for label, inner in directive.branches:
         body = statements("s", inner)
@@ -118,7 +118,7 @@ def kind_in_json(text: str) -> str:
 
 
 def from_json(text: str, program: Program) -> tuple[Directive, ...]:
-    """Returns the steps in JSON text. Raises `ScheduleError` for text that is no schedule, and for a schedule of another program."""
+    """Returns the directives in JSON text. Raises `ScheduleError` for text that is no schedule, and for a schedule of another program."""
     try:
         document = expect(parse_json(text), dict, "the text")
         version = field(document, "raido schedule", int, "the schedule")
