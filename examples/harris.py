@@ -34,7 +34,7 @@ def harris(img: rd.f32["h", "w"], *, k=0.04):
 
 
 def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
-    """Strips of 64 rows; both derivatives slide down each strip."""
+    """Row tiles of 64 rows; both derivatives slide down each tile."""
     s = algorithm.schedule()
     s["corners"].split("y", 64).vectorize("x").parallel("yo").partition_boundaries()
     for name in ("ix", "iy"):

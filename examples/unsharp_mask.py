@@ -30,7 +30,7 @@ def unsharp(img: rd.f32[3, "h", "w"], *, sigma=1.5, strength=1.5):
 
 
 def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
-    """Strips of 32 rows for each thread; the brightness slides down each strip, row by row, and stays in cache."""
+    """Row tiles of 32 rows for each thread; the brightness slides down each tile, row by row, and stays in cache."""
     s = algorithm.schedule()
     s["out"].split("y", 32).reorder("yo", "yi", "z", "x").unroll("z").vectorize("x").parallel("yo")
     s["ratio"].compute_at("out", "yi").vectorize("x")

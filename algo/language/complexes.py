@@ -172,7 +172,7 @@ class ComplexAt(RecordAt):
         return ComplexAt(self.records, key)
 
     def multiply(self, value: Any, *, name: str | None = None) -> Any:
-        """Returns the numbers multiplied by `value` at the key, which may hold no index array, as one place could occur twice."""
+        """Returns the numbers multiplied by `value` at the key, which may hold no index array, as one index could occur twice."""
         from raido.algo.language.indexing import selection
 
         if selection(tuple.__getitem__(self.records, 0), self.key) is None:

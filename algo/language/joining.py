@@ -218,7 +218,7 @@ def _offset(offset: Any) -> Expr:
 
 
 def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
-    """The elements moved by `k` along `axis`, towards higher indices for positive `k`; the free places hold `fill`.
+    """The elements moved by `k` along `axis`, towards higher indices for positive `k`; the free positions hold `fill`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.shift(a, 1, fill=9)).interpret(np.array([3, 1, 2]))

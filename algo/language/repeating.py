@@ -1,6 +1,6 @@
 """`rd.repeat`: every element several times, the same number for all or one for each (Futhark's `expand`).
 
-With a count for each element, the size of the result depends on data. The index of the element at a place is the number of elements whose
+With a count for each element, the size of the result depends on data. The index of the element at a position is the number of elements whose
 copies end at or before it: prefix sums of the counts give the ends, and prefix sums of a histogram of the ends the indices.
 """
 

@@ -118,7 +118,7 @@ def bincount(
 
 
 def _bins(coordinates: Array, length: Any, minlength: Any) -> Any:
-    """Returns the number of bins of `rd.bincount`: `length`, or one more than the largest of the places, and at least `minlength`."""
+    """Returns the number of bins of `rd.bincount`: `length`, or one more than the largest of the indices, and at least `minlength`."""
     if length is None:
         return maximum(reductions.max(astype(coordinates, i64), initial=-1) + 1, minlength)
     if not isinstance(minlength, int) or minlength:
@@ -209,7 +209,7 @@ def _index(value: Any, what: str) -> Array:
 
 
 def _fitting(value: Array, dest: Array, extents: list[Expr], what: str) -> list[Expr]:
-    """Returns the shape of the places, joined with that of a value; raises `DTypeError` or `ShapeError` where the value does not fit."""
+    """Returns the shape of the indices, joined with that of a value; raises `DTypeError` or `ShapeError` where the value does not fit."""
     if not takes(value, dest.dtype):
         raise DTypeError(
             complaint(

@@ -153,7 +153,7 @@ def _offset_text(offset: Any) -> str:
 
 
 class Window(NearAttributes):
-    """The neighbourhood of one element: `p[dy, dx]` with integer constants is the element that many places away."""
+    """The neighbourhood of one element: `p[dy, dx]` with integer constants is the element at that offset."""
 
     __slots__ = ("array", "base", "high", "low", "rules")
     _display_name = "p"

@@ -186,7 +186,7 @@ def _is_small(parts: list[Chosen], array: Array) -> bool:
 
 
 def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
-    """Returns the update at every index of `array[key]`, checked; where a place is set more than once, the last value wins."""
+    """Returns the update at every index of `array[key]`, checked; where an index occurs more than once, the last value wins."""
     axes, coordinates, safe, _ = resolve_key(array, key)
     fitted = _fitted(new, [axis.extent for axis in axes])
     if fitted is None:
@@ -206,7 +206,7 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
 
 
 def _fitted(new: Array, extents: Sequence[Expr]) -> list[Expr] | None:
-    """Returns the sizes of the selected places, with checks against the value's sizes where these depend on data; None where the value
+    """Returns the sizes of the selection, with checks against the value's sizes where these depend on data; None where the value
     cannot fit."""
     if new.ndim > len(extents):
         return None

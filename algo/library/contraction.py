@@ -203,7 +203,7 @@ def _read(part: str, rank: int, position: int, text: str) -> Labels:
 
 
 def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[int, int]]:
-    """The pair of operands to contract at each step, as positions in the list of remaining operands, to whose end the result is
+    """The pair of operands to contract in turn, as positions in the list of remaining operands, to whose end the result is
     appended."""
     contractions = len(terms) - 1
     if isinstance(optimize, (list, tuple)) and any(isinstance(part, (list, tuple)) for part in optimize):
@@ -227,7 +227,7 @@ def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[in
 
 
 def _given_path(path: Sequence[Any], count: int) -> list[tuple[int, int]]:
-    """NumPy's path as pairs; its steps may name one operand, or more than two. TraceError for positions out of range."""
+    """NumPy's path as pairs; its entries may name one operand, or more than two. TraceError for positions out of range."""
     pairs: list[tuple[int, int]] = []
     for contraction in path:
         operands = [plain_int(k, "an operand in a path of rd.einsum") for k in contraction]

@@ -252,7 +252,7 @@ def _pointwise_rows(
 def _stand_in(node: Any, stand_ins: dict[Any, Var], indices: tuple[Expr, ...]) -> Any:
     if not isinstance(node, Load) or node.array not in stand_ins:
         return node
-    # Along an extent of 1 a broadcast reads index 0, whatever the place.
+    # Along an extent of 1 a broadcast reads index 0, whatever the index.
     sides = zip(node.indices, indices, node.array.shape, strict=True)
     alone = all(e is position or index.constant_value(extent) == 1 for e, position, extent in sides)
     return stand_ins[node.array] if alone else node

@@ -36,7 +36,7 @@ def saturate_to_i64(value: Array) -> Expr:
 
 
 def reduce_to_period(value: Array, rule: Any, extent: Expr) -> Expr:
-    """Returns an index as an i64 expression that the boundary operation `rule` maps to the same place as the index itself."""
+    """Returns an index as an i64 expression that the boundary operation `rule` maps to the same element as the index itself."""
     if value.dtype is not u64 or rule not in _PERIODS:
         return saturate_to_i64(value) if rule == "clamp_index" else same_bits(value)
     period = _PERIODS[rule](extent)

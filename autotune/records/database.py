@@ -39,7 +39,7 @@ CREATE TABLE jobs (id TEXT PRIMARY KEY, settings TEXT NOT NULL, spent REAL NOT N
 _LIMIT_LENGTH = 0  # sqlite3.SQLITE_LIMIT_LENGTH
 _LONGEST = 64 << 20  # bytes of a value: a schedule has some thousands
 _INSTRUCTIONS = 1_000_000  # of SQLite's machine, some milliseconds, between two looks at how many there have been
-_INSTRUCTIONS_OF_A_BYTE = 10  # a row has at least 128 bytes, and reading and sorting one takes some hundred steps
+_INSTRUCTIONS_OF_A_BYTE = 10  # a row has at least 128 bytes, and reading and sorting one takes some hundred instructions
 
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second: of sqlite3 itself, where its message quotes a damaged name
@@ -173,7 +173,7 @@ class Database:
         return connection
 
     def _count_instructions(self) -> int:
-        """Ends a query with more steps than all rows of a file of this size could need: its pages then form a cycle."""
+        """Ends a query with more instructions of SQLite than all rows of a file of this size could need: its pages then form a cycle."""
         self._instructions += _INSTRUCTIONS
         waiting = self._beside("-wal")
         size = self.path.stat().st_size + (waiting.stat().st_size if waiting.exists() else 0)

@@ -18,7 +18,7 @@ def sharpen(img: rd.u8["h", "w"], strength: rd.f32):
 
 
 def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
-    """Strips of 32 rows for each thread; one row of the first pass at a time."""
+    """Row tiles of 32 rows for each thread; one row of the first pass at a time."""
     s = algorithm.schedule()
     s["sharp"].split("y", 32).parallel("yo").vectorize("x", 16).partition_boundaries()
     s["blur"].inline()

@@ -5,7 +5,7 @@ to 256, and adds the products to 64 × N sums. Four subgroups along "thread.z" h
 instruction gives it (`matrix_units`). Both factors are read from shared memory, in consecutive blocks of 8 lines of 16 bytes, without a
 swizzle. Copies get this layout by a split of one of their axes by the elements of 16 bytes:
 
-    split("r", 8).store(layout=("ro", "y", "ri"))     neighbours along the steps: elements of 16 bits, and words of tf32 (by 4)
+    split("r", 8).store(layout=("ro", "y", "ri"))     neighbours along the reduction: elements of 16 bits, and words of tf32 (by 4)
     split("y", 8).store(layout=("yo", "r", "yi"))     neighbours along rows or columns: elements of 16 bits alone
 """
 

@@ -1,7 +1,7 @@
 """The work of a nest: a run in Python that counts executed operations, for differential tests of work.
 
 A scalar nest counts exactly what its program does: it has no lanes, masks or tails. Operations on values count as in `algo/graph/cost.py`,
-reads and writes of memory as one each, a step of a fold in memory as one; index arithmetic (subscripts, bounds of loops, and variables used
+reads and writes of memory as one each, an update of a fold in memory as one; index arithmetic (subscripts, bounds of loops, and variables used
 in these alone) and registers are free. Memory lives from its `Alloc` to the end of the block; `cache` counts the traffic beyond the last
 cache.
 """
@@ -195,19 +195,19 @@ def _folds_of_one_element(s: Statement) -> list[Fold]:
 
 
 def _folded(s: Fold) -> int:
-    """Returns the accesses to the accumulators of a step of a fold."""
+    """Returns the accesses to the accumulators of an update of a fold."""
     return sum(map(_is_memory, s.buffers))
 
 
 def _without_memory(s: Statement) -> tuple[int, int]:
-    """Returns the work of a step whose accumulators are in registers."""
+    """Returns the work of an update whose accumulators are in registers."""
     assert isinstance(s, Fold)
     operations, accesses = counts_of(s)
     return operations, accesses - _folded(s)
 
 
 def _without_count(step: NestExpr) -> NestExpr:
-    """Returns the predicate p of a counting fold `left + (1 if p else 0)`, whose addition is as free as an index; other steps unchanged."""
+    """Returns the predicate p of a counting fold `left + (1 if p else 0)`, whose addition is as free as an index; other updates unchanged."""
     counted = step.args[1] if isinstance(step, Op) and step.name == "add" else None
     if isinstance(counted, Op) and counted.name == "select" and counted.dtype is i64:
         asked, yes, no = counted.args

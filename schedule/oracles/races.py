@@ -331,7 +331,7 @@ def _at_most(e: Expr, most: Expr, assumptions: Assumptions) -> bool:
 
 
 def _rest(e: Expr, factor: int) -> Expr:
-    """Returns an index without the terms that are multiples of a step."""
+    """Returns an index without the terms that are multiples of a factor."""
     constant, terms = ix.linear(e)
     rest = ix.as_index(constant)
     for atom, c in terms.items():

@@ -187,10 +187,8 @@ class _Guessing:
             rest = ix.sub(gap, ix.mul(var, c)) if c in (1, -1) else None
             if rest is not None and self.own.isdisjoint(free_variables(rest)):
                 limit = ix.mul(rest, -1) if c == 1 else rest
-                yield (
-                    [limit, *(ix.add(limit, offset) for offset in _offsets(var, self.loop.body[k]) if offset * c < 0)],
-                    c == 1,
-                )  # type: ignore[operator]
+                beyond = [offset for offset in _offsets(var, self.loop.body[k]) if offset * c < 0]  # type: ignore[operator]
+                yield [limit, *(ix.add(limit, offset) for offset in beyond)], c == 1
 
     def _first(self, guesses: Sequence[Bound]) -> list[Bound]:
         """The guesses that hold of the states' initial values."""
