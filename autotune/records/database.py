@@ -39,7 +39,9 @@ CREATE TABLE jobs (id TEXT PRIMARY KEY, settings TEXT NOT NULL, spent REAL NOT N
 _LIMIT_LENGTH = 0  # sqlite3.SQLITE_LIMIT_LENGTH
 _LONGEST = 64 << 20  # bytes of a value: a schedule has some thousands
 _INSTRUCTIONS = 1_000_000  # of SQLite's machine, some milliseconds, between two looks at how many there have been
-_INSTRUCTIONS_OF_A_BYTE = 10  # a row has at least 128 bytes, and reading and sorting one takes some hundred instructions
+_INSTRUCTIONS_OF_A_BYTE = (
+    10  # a row has at least 128 bytes, and reading and sorting one takes some hundred instructions
+)
 
 
 FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second: of sqlite3 itself, where its message quotes a damaged name
