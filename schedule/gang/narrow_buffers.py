@@ -1,5 +1,5 @@
-"""Arrays of the program's own, kept in 8 or 16 bits where no stored integer has more: fewer bytes to move, and operands of the instructions
-that multiply narrow integers.
+"""Arrays of integers of 32 and 64 bits of the program's own, kept in 8 or 16 where no stored integer has more: fewer bytes to move, and
+operands of the instructions that multiply narrow integers.
 
     before   wide: i32[m, k] heap; wide[y, x] = i32(a[y, x]); … wide[y, r] * b[r, x]
     after    wide: u8[m, k] heap; wide[y, x] = a[y, x]; … i32(wide[y, r]) * b[r, x]
@@ -80,7 +80,7 @@ def _types(body: Block) -> dict[Buffer, DType]:
 
 
 def _may_be_narrow(buffer: Buffer) -> bool:
-    return buffer.scope in ("heap", "stack") and is_wider(buffer, 8) and buffer.lanes == 1  # type: ignore[arg-type]
+    return buffer.scope in ("heap", "stack") and is_wider(buffer, 16) and buffer.lanes == 1  # type: ignore[arg-type]
 
 
 def _type_of(stored: tuple[int, int], bits: int) -> DType | None:
