@@ -9,7 +9,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from raido.algo.graph import index
@@ -40,6 +40,7 @@ FEWEST_ITERATIONS = (
 FEWEST_CHUNKS = 8
 BLOCKS = 16  # blocks of columns for which the rows of a left factor are packed once: some hundred uses of each element
 LANES_FULL = 4  # steps of each lane of a vector of partial sums: about as many as combining the lanes takes
+ROWS_AHEAD = 8  # rows of a right factor, each of which takes some ten nanoseconds: the latency of memory
 FEW_ROWS = 4  # rows of two gangs each: eight accumulators, the latency of an FMA at two a cycle
 
 
@@ -126,9 +127,9 @@ def decide_register_tile(draft: Draft, stage: Stage) -> bool:
     packed = {} if chunk else panels(draft, stage)
     if packed and has_few_rows(draft, stage, packed):
         if count_of_rows(draft, stage) is not None:
-            return decide_few_rows(draft, stage)
+            return decide_few_rows(draft, stage, packed)
         few = draft.branch()
-        if decide_few_rows(few, stage):
+        if decide_few_rows(few, stage, packed):
             decide_branch_of_few_results(draft, stage, few)
     return bool(packed and decide_tiles_of_panels(draft, stage, packed)) or decide_tiles(draft, stage, chunk)
 
@@ -169,12 +170,12 @@ def has_few_rows(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> boo
     return along and (count_of_rows(draft, stage) or 0) <= rows_of_tile(draft.machine)
 
 
-def decide_few_rows(draft: Draft, stage: Stage) -> bool:
+def decide_few_rows(draft: Draft, stage: Stage, factors: Iterable[str]) -> bool:
     """Schedules a product of few rows: threads take chunks of the right factor's rows, and read them from end to end; returns whether that
     is legal.
 
     A tile has up to `FEW_ROWS` rows and as many gangs as registers hold for them: each vector of the right factor is loaded once for all
-    rows.
+    rows. Its rows are some lines each, too short for the hardware to prefetch. factors: the right ones.
     """
     name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
     (reduced,) = stage.reduction_axes
@@ -189,6 +190,8 @@ def decide_few_rows(draft: Draft, stage: Stage) -> bool:
     draft.decide(name, "unroll", axis=i + "i")
     draft.decide(name, "vectorize", axis=j + "i", interleave=gangs)
     draft.decide(name, "parallel", axis=over + "o")
+    for array in factors:
+        draft.decide(name, "prefetch", array=array, axis=over + "i", ahead=ROWS_AHEAD)
     return True
 
 
