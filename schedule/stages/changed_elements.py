@@ -99,7 +99,7 @@ class Elements:
         return None if made is None else folded(if_else(all_of([folded(t) for t in tests]), (made,), (old,))[0])
 
 
-def places_of_changes(
+def changed_indices(
     value: Expr, state: Parameter, own: tuple[Var, ...], loop: ArrayLoop
 ) -> Iterator[tuple[int, Expr, int]]:
     """Yields indices outside of which an iteration leaves elements of a state as they are.

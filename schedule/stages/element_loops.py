@@ -11,7 +11,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.expr import Array, ArrayLoop, Axis, Item, Load, Loop, Node, Result, Update, fresh, fresh_axes
 from raido.algo.graph.rewrite import children, free_variables, topological
-from raido.schedule.stages.changed_elements import Elements, places_of_changes
+from raido.schedule.stages.changed_elements import Elements, changed_indices
 from raido.schedule.stages.tables import Tables
 
 
@@ -29,7 +29,7 @@ def changed_by_scalar_loop(loop: ArrayLoop, assumptions: Assumptions, tables: Ta
     elements = Elements(loop.state, assumptions, tables)
     own = tuple(axis.var for axis in fresh_axes(state.shape))
     value = elements.of(after, own)
-    indices = {} if value is None else {d: e for d, e, by in places_of_changes(value, state, own, loop) if by == 0}
+    indices = {} if value is None else {d: e for d, e, by in changed_indices(value, state, own, loop) if by == 0}
     at = tuple(indices[d] for d in sorted(indices))
     inside = zip(at, state.shape, strict=False)
     if len(at) < len(own) or not all(assumptions.nonnegative(e) and assumptions.less(e, n) for e, n in inside):

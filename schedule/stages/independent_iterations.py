@@ -40,7 +40,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.faults import can_fault, is_index_of
 from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
-from raido.schedule.stages.changed_elements import Elements, folded, places_of_changes
+from raido.schedule.stages.changed_elements import Elements, folded, changed_indices
 from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.element_loops import changed_by_scalar_loop
 from raido.schedule.stages.inline import inline_moves
@@ -148,7 +148,7 @@ def _change_of(
     value = Elements(loop.state, assumptions, tables).of(after, own)
     if value is None:
         return None
-    found = (_Change(axes, value, d, e, by) for d, e, by in places_of_changes(value, state, own, loop) if by)
+    found = (_Change(axes, value, d, e, by) for d, e, by in changed_indices(value, state, own, loop) if by)
     return next(found, None)
 
 
