@@ -40,7 +40,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.faults import can_fault, is_index_of
 from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
-from raido.schedule.stages.changed_elements import Elements, folded, changed_indices
+from raido.schedule.stages.changed_elements import Elements, changed_indices, folded
 from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.element_loops import changed_by_scalar_loop
 from raido.schedule.stages.inline import inline_moves
