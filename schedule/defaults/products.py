@@ -3,8 +3,9 @@
 A register tile of sums runs along the reduction (Goto and van de Geijn: Anatomy of high-performance matrix multiplication, 2008; register
 tiles: Wolf and Lam, 1991). The right factor is packed in panels as wide as a tile; half of L2 holds the panels of a block of columns, which
 are packed when the block begins and serve all rows. Factors that are read across rows, as b of `a @ b.T` is, are transposed in registers
-while they are packed. A result of no more rows than one tile would use a panel once: it reads the right factor unpacked, in chunks of its
-rows.
+while they are packed. Left factors that are read down columns, as a of `a.T @ b` is, are packed in row tiles, once for many blocks. A
+result of no more rows than one tile would use a panel once: it reads the right factor unpacked, in chunks of its rows, and so do few
+results of long reductions.
 """
 
 from __future__ import annotations
@@ -143,13 +144,17 @@ def decide_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: s
 
 def decide_branch_of_few_results(draft: Draft, stage: Stage, few: Draft) -> None:
     """Records the branch of a product for no more rows than a register tile, and for long reductions to few results (`x.T @ x` of many
-    samples), whose chunks are the only tasks: a chunk's partial results take at most an eighth of L2.
+    samples), whose chunks are the only tasks: a chunk's partial results take at most an eighth of L2. For columns that fill one to four
+    vectors the rows of the left factor are not worth packing.
     """
     names = [axis.name for axis in (*stage.axes, *stage.reduction_axes)]
     if all(map(str.isidentifier, names)):
         (i, j, reduced), results = names, draft.machine.l2 // 8 // stage.bodies[0].dtype.itemsize
-        long = f"{i} * {j} <= {results} and {reduced} > {FEWEST_CHUNKS * chunk_of_rows(draft.machine)}"
-        draft.accept(few.when(stage.name, f"{i} <= {rows_of_tile(draft.machine)} or {long}"))
+        long = f"{reduced} > {FEWEST_CHUNKS * chunk_of_rows(draft.machine)}"
+        if factors_by_columns(draft, stage):
+            width = width_of_tile(stage, draft.machine)
+            long = f"({long} or {j} > {width // 2} and {j} <= {2 * width})"
+        draft.accept(few.when(stage.name, f"{i} <= {rows_of_tile(draft.machine)} or {i} * {j} <= {results} and {long}"))
 
 
 def chunk_of_rows(machine: Machine) -> int:
