@@ -87,6 +87,10 @@ def decide_few_columns(draft: Draft, stage: Stage, transposed: Axis) -> None:
     branch, around = draft.branch(), [axis.name for axis in stage.axes[:-1] if axis is not transposed]
     if not around and branch.decide(name, "split", axis=i, factor=BLOCK_BYTES):
         around, i = [i + "o"], i + "i"
-    if branch.decide(name, "reorder", axes=(*around, last.name, i)) and branch.decide(name, "vectorize", axis=i):
+    if (
+        around
+        and branch.decide(name, "reorder", axes=(*around, last.name, i))
+        and branch.decide(name, "vectorize", axis=i)
+    ):
         branch.parallel(name, branch.fuse(name, around), max(1, cost(stage)) * BLOCK_BYTES * SHORT)
         draft.accept(branch.when(name, f"{last.name} <= {SHORT}"))

@@ -85,7 +85,7 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
             return None
         pairs[fold] = pair
     count = min(pair.count for pair in pairs.values())
-    if count == 8 and (len(folds) > 1 or any(pair.count != 8 for pair in pairs.values())):
+    if len(folds) > 1 and any(pair.count == 8 for pair in pairs.values()):  # differences are no products
         return None
     trips = ix.sub(loop.high, loop.low)  # type: ignore[arg-type]
     known, bits = ix.constant_value(trips), 64 if count == 8 else 32

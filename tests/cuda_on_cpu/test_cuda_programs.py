@@ -81,7 +81,7 @@ def executables(compiler: TwinCompiler) -> dict[str, Any]:
     found = {name: compiled(cases[0].algorithm, *cases[0].arguments) for name, cases in PROGRAMS.items()}
     found |= {algorithm.name: compiled(algorithm) for algorithm in OWN}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "STEPS", LIMIT)
+        patch.setattr(kernel, "MOST_ITERATIONS", LIMIT)
         found["grown"] = compiled(grown)
     compiler.build()
     return found

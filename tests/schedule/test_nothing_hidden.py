@@ -102,6 +102,7 @@ class Stated:
     steps: dict[str, set[int]] = field(default_factory=dict)
     numbers: set[int] = field(default_factory=set)
     chunks: set[Node] = field(default_factory=set)  # numbers of them, made of sizes
+    network: int = 0  # the most keys that a quicksort sorts in lanes by a network, whose columns are its lanes
     tests: set[Node] = field(default_factory=set)
     versions: bool = False
 
@@ -149,6 +150,7 @@ def _stated(variants: Iterable[Variant]) -> dict[str, Stated]:
             for _, numbers in (way.strategy for way in ways if way.strategy):
                 own.numbers |= {value for _, value in numbers if type(value) is int}
                 own.chunks |= {value for name, value in numbers if name == "chunks"}  # type: ignore[misc]
+                own.network = max(own.network, *(int(str(v)) for name, v in numbers if name == "network"), 0)
             own.tests |= {branch.test for branch in plan.instead}
     return found
 
@@ -232,7 +234,7 @@ class _Search:
         self.ran.add((stage, loop.loop, loop.kind))
         if loop.kind in ("parallel", "vector", "unroll") and not same:
             self.note(stage, {"parallel": "threads", "vector": "lanes", "unroll": "unrolling"}[loop.kind])
-        elif loop.kind == "vector":
+        elif loop.kind == "vector" and not 0 < loop.lanes <= self.about(stage).network:
             for name in ("lanes", "interleave", "tail"):
                 if getattr(loop, name) not in {getattr(plan, name) for plan in same}:
                     self.note(stage, f"{name} of its lanes")

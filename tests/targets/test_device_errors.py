@@ -120,7 +120,7 @@ from dataclasses import replace
 from raido.schedule.kernels import limits
 
 usual = limits.limits_of
-limits.limits_of = lambda gpu: replace(usual(gpu), steps=1000)
+limits.limits_of = lambda gpu: replace(usual(gpu), iterations=1000)
 
 def again(x):
     return rd.while_loop(lambda s: s >= 0, lambda s: (s + 1) % 7, x)

@@ -31,10 +31,11 @@ Follow: TypeAlias = Callable[[LoopCursor, int, Accumulators], None]
 @dataclass(frozen=True, slots=True)
 class Staging:
     """The results of a block in shared memory. follow: the last pass, which fills it from index 0 on; move: emits the move of the element
-    at the first index to the second one of the results."""
+    at the first index to the second one of the results. certificates: those of the loop over threads that fills it."""
 
     follow: Follow
     move: Callable[[Expr, Expr], None]
+    certificates: tuple[Certificate, ...]
 
 
 @dataclass(frozen=True, slots=True)

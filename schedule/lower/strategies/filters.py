@@ -22,7 +22,7 @@ from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.strategies.block_scans import BlockScans
 from raido.schedule.lower.strategies.blocks import LastPass, Staging, is_chain, loops_along, vector_loop
-from raido.schedule.nest.nodes import Append, Store
+from raido.schedule.nest.nodes import Append, Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class Filters:
         else:
             by = "chain" if is_chain(lowered) else "count_write"
             numbers, certificates = dict(strategy[1]), self.loops.certificates(by, lowered)
-            stage = partial(self._staging, lowered, int(numbers["block"]), count) if numbers.get("staged") else None  # type: ignore[arg-type]
+            stage = partial(self._staging, lowered, by, int(numbers["block"]), count) if numbers.get("staged") else None  # type: ignore[arg-type]
             self.in_blocks.emit(cursor, position, LastPass(follow, count, certificates, stage))
         result = self.loops.converter.storages[Result(lowered.form, len(lowered.bodies) - 1)]
         self.builder.add(Store(result.buffer, (), Read(count.buffers[0], (), None)))
 
-    def _staging(self, lowered: LoweredStage, block: int, count: Accumulators) -> Staging:
+    def _staging(self, lowered: LoweredStage, by: str, block: int, count: Accumulators) -> Staging:
         """Allocates shared memory for the kept elements of a block."""
         results, add = self._results(lowered), self.builder.add
         staged = tuple(self.builder.alloc("staged", b.dtype, (ix.as_index(block),), "shared") for b in results)
@@ -70,7 +70,8 @@ class Filters:
             for source, target in zip(staged, results, strict=True):
                 add(Store(target, (position,), Read(source, (element,), None)))
 
-        return Staging(lambda inner, at, kept: self._write(inner, at, kept, count, staged), move)
+        follow = lambda inner, at, kept: self._write(inner, at, kept, count, staged)
+        return Staging(follow, move, (Certificate(by, staged),))
 
     def _write(
         self, cursor: LoopCursor, position: int, kept: Accumulators, count: Accumulators, results: tuple[Buffer, ...]

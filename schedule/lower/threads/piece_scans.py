@@ -162,7 +162,8 @@ class PieceScans:
             self.threads.follow(running.buffers, t, begins(t), combine)
             (staging or last).follow(piece, first, running)
 
-        self.threads.each(cursor, position, pieces, one, last.certificates)
+        filled = () if staging is None else staging.certificates
+        self.threads.each(cursor, position, pieces, one, (*last.certificates, *filled))
         if staging is not None:
             (first,), (count,) = ([self.builder.name("kept", value) for value in each] for each in (earlier, total))
             with self.threads.in_turn(pieces, count, last.certificates) as k:
