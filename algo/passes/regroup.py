@@ -12,10 +12,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Node, Op, Reduce, Result, Scan, Sort, Var, fresh
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Count,
+    Expr,
+    Generate,
+    Load,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    Scan,
+    Sort,
+    Var,
+    fresh,
+)
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, free_variables, loads_in, scalar_nodes, substitute, topological
@@ -32,43 +46,45 @@ def regroup_outputs(program: Program) -> Program:
 
     memo: dict[Node, Node] = {}
     views: dict[Node, str] = {}
-    uses = Counter(
+    uses: Counter[Array] = Counter(
         child for node in topological(*program.results) for child in children(node) if isinstance(child, Result)
     )
     for root in program.results:
-        if isinstance(root, Result) and not uses[root] and _is_plain(program, root.form):
-            made = _ungrouped(program, root.form, uses)  # type: ignore[arg-type]
-            if made is not None:
-                axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in root.form.axes)  # type: ignore[union-attr]
-                positions = _regrouped([axis.var for axis in axes], root.shape, made.shape)
-                view = Generate(axes, (Load(made, positions, False),))
-                memo |= {root.form: made.form, root: Result(view, 0)}
-                views[view] = VIEW
+        form = _plain(program, root) if not uses[root] else None
+        made = _ungrouped(program, form, uses) if form is not None else None
+        if form is not None and made is not None:
+            axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in form.axes)
+            positions = _regrouped([axis.var for axis in axes], root.shape, made.shape)
+            view = Generate(axes, (Load(made, positions, False),))
+            memo |= {form: made.form, root: Result(view, 0)}
+            views[view] = VIEW
     if not views:
         return program
     program = follow_tables(program, memo, (memo.get(root, root) for root in program.results))
     return replace(program, kinds={**program.kinds, **views})
 
 
-def _is_plain(program: Program, form: Node) -> bool:
-    """Whether a form is an unnamed move or expression of elements."""
-    kind = program.kinds.get(form)  # type: ignore[call-overload]
-    plain = isinstance(form, Generate) and len(form.bodies) == 1 and kind in ("move", "elementwise")
-    return plain and not program.names.get(form) and not any(isinstance(e, Reduce) for e in scalar_nodes(*form.bodies))  # type: ignore
+def _plain(program: Program, array: Array) -> Generate | None:
+    """Returns the form of an array if it is an unnamed move or expression of elements, else None."""
+    form = array.form if isinstance(array, Result) else None
+    if not isinstance(form, Generate) or len(form.bodies) != 1 or program.names.get(form):
+        return None
+    plain = program.kinds.get(form) in ("move", "elementwise")
+    return form if plain and not any(isinstance(e, Reduce) for e in scalar_nodes(*form.bodies)) else None
 
 
-def _ungrouped(program: Program, form: Generate, uses: Counter[Result]) -> Result | None:
+def _ungrouped(program: Program, form: Generate, uses: Counter[Array]) -> Result | None:
     """Returns the array of a form's elements in the shape of an array that it regroups; None where it regroups none."""
     (body,) = form.bodies
     if any(isinstance(node, Count) for node in topological(*(axis.extent for axis in form.axes))):
         return None
-    while inner := next((e for e in loads_in(body) if _is_pointwise(program, e, uses)), None):
-        made: Any = inner.array.form  # type: ignore[union-attr]
+    while found := next(_pointwise(program, body, uses), None):
+        inner, made = found
         values = {axis.var: e for axis, e in zip(made.axes, inner.indices, strict=True)}
         body = substitute(body, {inner: substitute(made.bodies[0], values)})
     axes = form.axes
-    while found := next(_regroupings(axes, body, program), None):
-        first, end, dims, indices = found
+    while regrouping := next(_regroupings(axes, body, program), None):
+        first, end, dims, indices = regrouping
         parts = tuple(Axis(fresh("_"), n) for n in dims)
         positions = [part.var for part in parts]
         whole = _regrouped(positions, dims, [axis.extent for axis in axes[first:end]])
@@ -83,10 +99,14 @@ def _ungrouped(program: Program, form: Generate, uses: Counter[Result]) -> Resul
     return _repeated(body, axes) or Result(Generate(axes, (body,)), 0)
 
 
-def _is_pointwise(program: Program, load: Load, uses: Counter[Result]) -> bool:
-    """Whether a load, the only use of an array of elementwise expressions, is at an index made of distinct axes."""
-    plain = len(set(load.indices)) == len(load.indices) and all(isinstance(e, Var) for e in load.indices)
-    return plain and not load.checked and uses[load.array] == 1 and _is_plain(program, load.array.form)  # type: ignore
+def _pointwise(program: Program, body: Expr, uses: Counter[Array]) -> Iterator[tuple[Load, Generate]]:
+    """Yields the loads, each the only use of an array of elementwise expressions, at an index made of distinct axes, with the form of the
+    array.
+    """
+    for load in loads_in(body):
+        distinct = len(set(load.indices)) == len(load.indices) and all(isinstance(e, Var) for e in load.indices)
+        if distinct and not load.checked and uses[load.array] == 1 and (form := _plain(program, load.array)):
+            yield load, form
 
 
 def _regroupings(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from raido.autotune.space.walk import Chooser, Option
 from raido.schedule.recorded import Value
 
-NEAR = 0.6  # how often a mutated number moves to one beside it
+NEAR = 0.6  # the probability that a mutated number moves to a neighbouring option
 LEAST_OPEN = 0.03  # of a question that a draw would hardly ever answer otherwise
 
 

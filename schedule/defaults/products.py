@@ -131,30 +131,32 @@ def decide_register_tile(draft: Draft, stage: Stage) -> bool:
             return decide_few_rows(draft, stage, packed)
         few = draft.branch()
         if decide_few_rows(few, stage, packed):
-            decide_branch_of_few_results(draft, stage, few)
+            decide_branch_of_few_rows(draft, stage, few, or_few_results(draft, stage))
     return bool(packed and decide_tiles_of_panels(draft, stage, packed)) or decide_tiles(draft, stage, chunk)
 
 
-def decide_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str = "") -> None:
-    """Records the branch of a product for results of no more rows than a register tile."""
+def decide_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str) -> None:
+    """Records the branch of a product for results of no more rows than a register tile; besides: the rest of its test."""
     row = stage.axes[-2].name
     if row.isidentifier():
         draft.accept(few.when(stage.name, f"{row} <= {rows_of_tile(draft.machine)}{besides}"))
 
 
-def decide_branch_of_few_results(draft: Draft, stage: Stage, few: Draft) -> None:
-    """Records the branch of a product for no more rows than a register tile, and for long reductions to few results (`x.T @ x` of many
-    samples), whose chunks are the only tasks: a chunk's partial results take at most an eighth of L2. For columns that fill one to four
-    vectors the rows of the left factor are not worth packing.
+def or_few_results(draft: Draft, stage: Stage) -> str:
+    """Returns the alternative test for long reductions to few results (`x.T @ x` of many samples), whose chunks are the only tasks.
+
+    A chunk's partial results take at most an eighth of L2. For columns that fill one to four vectors the rows of a left factor are not worth
+    packing.
     """
     names = [axis.name for axis in (*stage.axes, *stage.reduction_axes)]
-    if all(map(str.isidentifier, names)):
-        (i, j, reduced), results = names, draft.machine.l2 // 8 // stage.bodies[0].dtype.itemsize
-        long = f"{reduced} > {FEWEST_CHUNKS * chunk_of_rows(draft.machine)}"
-        if factors_by_columns(draft, stage):
-            width = width_of_tile(stage, draft.machine)
-            long = f"({long} or {j} > {width // 2} and {j} <= {2 * width})"
-        draft.accept(few.when(stage.name, f"{i} <= {rows_of_tile(draft.machine)} or {i} * {j} <= {results} and {long}"))
+    if not all(map(str.isidentifier, names)):
+        return ""
+    (i, j, reduced), results = names, draft.machine.l2 // 8 // stage.bodies[0].dtype.itemsize
+    long = f"{reduced} > {FEWEST_CHUNKS * chunk_of_rows(draft.machine)}"
+    if factors_by_columns(draft, stage):
+        width = width_of_tile(stage, draft.machine)
+        long = f"({long} or {j} > {width // 2} and {j} <= {2 * width})"
+    return f" or {i} * {j} <= {results} and {long}"
 
 
 def chunk_of_rows(machine: Machine) -> int:

@@ -26,11 +26,17 @@ from raido.schedule.nest.walk import map_statements, statements_within
 
 def narrow_buffers(nest: Nest) -> Nest:
     """The nest with its own arrays of integers as narrow as what is stored in them."""
-    while (made := _types(nest.body)) and (swapped := {b: replaced(b, dtype=t) for b, t in made.items()}):
-        wide = {narrow: b.dtype for b, narrow in swapped.items()}
-        body = map_expressions(nest.body, lambda e: _changed(e, swapped, wide), lambda b: swapped.get(b, b))  # noqa: B023
-        nest = replace(nest, body=map_statements(body, lambda s: [_stored(s, wide)]))  # noqa: B023
+    while made := _types(nest.body):
+        nest = _with_types(nest, made)
     return nest
+
+
+def _with_types(nest: Nest, made: dict[Buffer, DType]) -> Nest:
+    """Returns the nest with some arrays of other types, cast where they are read and stored."""
+    swapped = {b: replaced(b, dtype=t) for b, t in made.items()}
+    wide = {narrow: b.dtype for b, narrow in swapped.items()}
+    body = map_expressions(nest.body, lambda e: _changed(e, swapped, wide), lambda b: swapped.get(b, b))
+    return replace(nest, body=map_statements(body, lambda s: [_stored(s, wide)]))
 
 
 def _changed(e: Node, swapped: dict[Buffer, Buffer], wide: dict[Buffer, DType]) -> Node:

@@ -121,7 +121,7 @@ def test_a_whole_block_waits_three_times() -> None:
 
 
 def test_pieces_move_sixteen_bytes_at_once_where_they_are_whole() -> None:
-    """Those of filters as well, whose kept elements go through shared memory: branches of loops over registers are written out."""
+    """Pieces of scans, and of filters, whose kept elements go through shared memory: branches of loops over registers are written out."""
     for name, part in (("sums", "totals"), ("kept", "count")):
         text = compilation_of(name, 0).text.body
         assert f'.part("{part}").vectorize("xi")' in str(PROGRAMS[name].schedule(target=SM_80).complete())

@@ -70,7 +70,7 @@ class RawKernel:
 
 
 def in_numpy() -> Any:
-    """What the benchmark uses of CuPy; what it does not have is not there."""
+    """A stand-in for CuPy over NumPy, with the functions that the benchmark calls and no others."""
     same = ("add", "bincount", "cumsum", "dot", "matmul", "minimum", "sort", "where")
     made = {name: partial(_made, getattr(np, name)) for name in same if name != "add"}
     return SimpleNamespace(

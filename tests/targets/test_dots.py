@@ -120,7 +120,7 @@ def convolution(x: rd.u8["h", "w", 8], k: rd.i8[3, 3, 8, 32]):
 
 
 def test_rows_beside_a_tile_take_dots_too():
-    """They are a loop inside that over the products."""
+    """The rows that no tile holds are a loop inside the one over the products."""
     exe = convolution.compile(sizes={"h": 4, "w": 17})
     x, k = rng.integers(0, 256, (4, 17, 8)).astype("u1"), rng.integers(-128, 128, (3, 3, 8, 32)).astype("i1")
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(WIDE), (3, 3), (0, 1))
