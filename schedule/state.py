@@ -250,6 +250,12 @@ def compute_sites(plan: StagePlan) -> Iterator[At]:
             yield at
 
 
+def head_of(state: State, reader: str) -> str:
+    """Returns the stage in whose loops a reader is computed, or the reader where it is computed whole."""
+    at = state.plans[reader].compute
+    return at.stage if isinstance(at, At) else reader
+
+
 def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
     """Returns the stages that are computed or stored at a loop of `stage`, or share it."""
     found = []

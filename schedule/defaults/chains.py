@@ -6,7 +6,7 @@ most half as many rows as they need without overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil, prod
@@ -169,23 +169,26 @@ def chain_work(draft: Draft, stage: Stage) -> int:
     """
     members = {stage.name, *chain(draft, stage)}
     total = 0
-    for name in reversed(list(draft.state.uses.stages)):
-        other = draft.state.uses.stages[name]
-        readers = set(draft.demand.readers(name))
-        if (
-            isinstance(other, Stage)
-            and other.outer
-            and name not in draft.demand.inlined
-            and readers
-            and readers <= members
-        ):
-            members.add(name)
-        if name in members and isinstance(other, Stage):
-            along = other.axes[0] if other.outer else row_tile_axis(draft, other)
-            total += max(1, whole_cost(draft, other)) * prod(
-                extent(draft, axis.extent) for axis in other.all_axes if axis is not along
-            )
+    for name in (*members, *functions_of(draft, members)):
+        other = draft.state.stage(name)
+        along = other.axes[0] if other.outer else row_tile_axis(draft, other)
+        total += max(1, whole_cost(draft, other)) * prod(
+            extent(draft, axis.extent) for axis in other.all_axes if axis is not along
+        )
     return max(1, total)
+
+
+def functions_of(draft: Draft, members: Collection[str]) -> list[str]:
+    """Returns the stages inside the functions that some stages map, which these and one another alone read, readers first."""
+    around, found = set(members), []
+    for name, stage in reversed(draft.state.uses.stages.items()):
+        readers = draft.demand.readers(name).keys()
+        if not isinstance(stage, Stage) or not stage.outer or name in draft.demand.inlined:
+            continue
+        if readers and readers <= around:
+            around.add(name)
+            found.append(name)
+    return found
 
 
 def row_bytes(draft: Draft, name: str) -> int:

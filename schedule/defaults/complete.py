@@ -4,13 +4,13 @@ Updates that set a box, and move fewer bytes as maps, become maps (`gathers`).
 
 Placement. A stage that costs little more where it is read is inlined (`demand`); one that a scan or filter in blocks would read twice is
 computed once for each block. A stage inside a mapped function is computed at the innermost loop that determines its region, with every loop
-around it. A short fold that is read once is computed in a register, in the loop that reads it. A stage that only one stage reads, near its
-own rows (a stencil chain), or at twice or a fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles
-are as high as lets the chain's rows fit half of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8
-rows do not fit, rows slide. A chain ends where row tiles would compute more than half as many rows again. Pointwise stages of one shape
-share loops where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in row tiles with
-the same inputs and the same access maps of their readers (`joins`), and up to four folds of the same elements (`sibling_folds`). All other
-stages are computed whole.
+around it; products of rows there, for row tiles (`function_products`). A short fold that is read once is computed in a register, in the
+loop that reads it. A stage that only one stage reads, near its own rows (a stencil chain), or at twice or a fraction of their rate
+(`row_reads`), is computed for each row tile of that stage; row tiles are as high as lets the chain's rows fit half of L2 (at most 32 rows;
+at least 16 where neighbouring tiles compute rows twice), and where 8 rows do not fit, rows slide. A chain ends where row tiles would
+compute more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and
+those of a scan that they read; so do two short stencils in row tiles with the same inputs and the same access maps of their readers
+(`joins`), and up to four folds of the same elements (`sibling_folds`). All other stages are computed whole.
 
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart, and the results' own where each folds a short window of neighbouring elements (`short_rows`). Where elements are
@@ -51,6 +51,7 @@ from raido.schedule.defaults.array_loops import decide_array_loops
 from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, overlaps_little, row_bytes, rows_of_tile
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft, known_extent
+from raido.schedule.defaults.function_products import product_site
 from raido.schedule.defaults.gathers import decide_gathers
 from raido.schedule.defaults.gpu.loops import decide_gpu_loops
 from raido.schedule.defaults.gpu.updates import decide_gpu_parts
@@ -80,6 +81,7 @@ from raido.schedule.state import (
     axes_of,
     enclosing_loops,
     has_explicit_loops,
+    head_of,
     initial_state,
     is_inlined,
     loops_from,
@@ -234,7 +236,7 @@ def decide_placement(draft: Draft, name: str) -> None:
     if reads_rows_before(draft.state, draft.state.stage(name), draft.demand.readers(name)):
         draft.decide(name, "root")
         return
-    at = nested_site(draft, name) or element_site(draft, name)
+    at = product_site(draft, name) or nested_site(draft, name) or element_site(draft, name)
     if at is not None and draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
         return
     at = row_tile_site(draft, name) if draft.machine.gpu is None else None
@@ -343,7 +345,7 @@ def row_tile_site(draft: Draft, name: str) -> At | None:
     (head,) = heads
     if goes_in_phases(state, head):  # the head reads its blocks twice
         return None
-    if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
+    if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) <= 1:
         return None
     row_tiles = row_tile_loop(draft, head)
     if (
@@ -353,12 +355,6 @@ def row_tile_site(draft: Draft, name: str) -> At | None:
     ):
         return None
     return At(head, row_tiles[1])
-
-
-def head_of(state: State, reader: str) -> str:
-    """Returns the stage in whose loops a reader is computed, or the reader where it is computed whole."""
-    at = state.plans[reader].compute
-    return at.stage if isinstance(at, At) else reader
 
 
 def row_tile_loop(draft: Draft, head: str) -> tuple[Split, str] | None:

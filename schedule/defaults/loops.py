@@ -8,9 +8,10 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_row_tiles, has_chain
-from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
+from raido.schedule.defaults.demand import decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.few_folds import are_few_folds, decide_few_folds
+from raido.schedule.defaults.function_products import decide_product_of_function, decide_rows_of_products
 from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import (
     are_elements_faster_alone,
@@ -100,6 +101,8 @@ def decide_loops(draft: Draft, name: str) -> None:
         chunk = column_chunk(draft, stage) if folds_columns(draft, stage, vector) else 0
         decide_short_iterations(draft, stage, vector, chunk)
     if isinstance(plan.compute, At):
+        if decide_product_of_function(draft, stage, vector):
+            return
         unroll_and_jam = 0 if stage.outer or is_sliding(draft, name) else rows_of_register_tile(draft, stage, vector)
         if unroll_and_jam:
             decide_rows_side_by_side(draft, stage, stage.axes[-2].name, unroll_and_jam)
@@ -218,7 +221,10 @@ def decide_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     planes = [] if apart else [axis.name for axis in stage.axes[: stage.axes.index(rows)]]
     vector_name = decide_colours(draft, stage, vector)
     unroll_and_jam = rows_of_register_tile(draft, stage, vector)
-    if vector is rows:
+    row_tiles = decide_rows_of_products(draft, stage, vector)
+    if row_tiles is not None:
+        decide_parallel(draft, stage, *row_tiles, vector)
+    elif vector is rows:
         vector_name = decide_line_chunks(draft, stage, rows, vector_name, planes, chained)
     elif unroll_and_jam and not chained:
         decide_jam(draft, stage, rows, planes, unroll_and_jam)
@@ -313,8 +319,7 @@ def decide_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Ax
     """Makes a loop over rows parallel; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
     if is_little_work(draft, stage):
         return
-    along = row_axis(stage)
-    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not along)
+    each = chain_work(draft, stage)
     if (inner := rows_of_few_planes(draft, stage, loop, vector)) is not None:
         axis, name, rows = inner
         each //= extent(draft, axis.extent)

@@ -279,6 +279,7 @@ def decide_panels_of_rows(draft: Draft, stage: Stage, array: str, block: str) ->
 def factors_by_columns(draft: Draft, stage: Stage) -> list[str]:
     """Returns the left factors of a product that are contiguous along its rows, where each of their elements serves several register tiles."""
     row, column = (axis.var for axis in stage.axes[-2:])
+    steps = {axis.var for axis in stage.reduction_axes}
     width = known_extent(draft, stage.axes[-1].extent)
     if width is not None and width <= 2 * width_of_tile(stage, draft.machine):
         return []
@@ -286,7 +287,9 @@ def factors_by_columns(draft: Draft, stage: Stage) -> list[str]:
     for array, points in draft.demand.reads(stage.name).items():
         rows = [point for point in points if any(moves(e, row) for e in point)]
         plain = plain_axes(rows[0]) if len(rows) == 1 else None
-        if plain is not None and plain[-1] is row and column not in plain and len(plain) == len(rows[0]):
+        if plain is None or plain[-1] is not row or column in plain or steps.isdisjoint(plain):
+            continue
+        if len(plain) == len(rows[0]):
             found.append(array)
     return found
 
@@ -296,15 +299,15 @@ def decide_panels(
 ) -> bool:
     """Packs an array's columns of a block in the order in which tiles read them; returns whether that is legal.
 
-    blocks: the loops over blocks. columns: those over tiles of a block, where there are several, and over the columns of a tile. apart:
-    each task packs its own.
+    blocks: the loops over blocks; none: the whole array is packed at root. columns: those over tiles of a block, where there are several,
+    and over the columns of a tile. apart: each task packs its own.
     """
     name, (*tiles, column) = stage.name, columns
     around = [axis.name for axis in stage.axes[:-2] if axis.var in point]
     fixed = [f"d{d}" for d, e in enumerate(point) if index.constant_value(e) is not None]  # type: ignore[arg-type]
     folds = [axis.name for axis in stage.reduction_axes]
     layout = (*around, *blocks, *tiles, *fixed, *folds, column)
-    made = draft.cache(name, array, blocks[-1], layout=layout)
+    made = draft.cache(name, array, blocks[-1] if blocks else None, layout=layout)
     if made is None:
         return False
     copy, along, copied = made.name, folds[-1], columns_of_block(draft, stage)

@@ -209,11 +209,13 @@ def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
     if any(e is None for point in points for e in point) or not draft.state.plan(stage.name).loops:
         return None
     *others, last = stage.axes
-    for axis in reversed(others):
-        uses = {tuple(any(moves(e, each.var) for e in point) for each in (axis, last)) for point in points}
-        if {(True, False), (False, True)} <= uses:
-            return axis
-    return None
+    return next((axis for axis in reversed(others) if shares_inputs(axis, last, points)), None)
+
+
+def shares_inputs(axis: Axis, last: Axis, points: Iterable[Point]) -> bool:
+    """Whether some accesses depend on the one axis only, and some on the other only."""
+    uses = {tuple(any(moves(e, each.var) for e in point) for each in (axis, last)) for point in points}
+    return {(True, False), (False, True)} <= uses
 
 
 def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
@@ -235,12 +237,18 @@ def shares_functions(draft: Draft, stage: Stage, along: Sequence[Axis]) -> bool:
 
 
 def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether neighbouring results share inputs, all of them contiguous along the reduction axis: a @ b.T."""
+    """Whether neighbouring results share inputs, all of them contiguous along the reduction axis: a @ b.T.
+
+    What else is read is the same for all iterations, such as what the sums are divided by.
+    """
     if vector is None or vector in stage.axes or len(stage.axes) < 2 or len(stage.reduction_axes) > 1:
         return False
     points = draft.demand.points_read(stage.name)
-    alike = all(contiguity(vector.var, point) == 1 for point in points)
-    return alike and shared_axis(draft, stage) is stage.axes[-2]
+    along = [point for point in points if contiguity(vector.var, point)]
+    alike = all(contiguity(vector.var, point) == 1 for point in along)
+    return (
+        alike and shared_axis(draft, stage) is stage.axes[-2] and shares_inputs(stage.axes[-2], stage.axes[-1], along)
+    )
 
 
 def plain_axes(point: Point) -> list[Var] | None:
@@ -271,11 +279,13 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
 
 def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
     """Returns the right factor of a product of rows, with its one plain access map; {} where other arrays depend on the result's columns
-    too.
+    and the reduction too.
     """
-    column, found = stage.axes[-1].var, {}
+    column, reduced, found = stage.axes[-1].var, stage.reduction_axes[-1].var, {}
     for array, points in draft.demand.reads(stage.name).items():
         if not any(moves(e, column) for point in points for e in point):
+            continue
+        if not any(moves(e, reduced) for point in points for e in point):
             continue
         point = plain_read(stage, points)
         if point is None:

@@ -71,7 +71,7 @@ s["steps/life"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi").paral
 s["steps/life"].vectorize("x").partition_boundaries().stream_stores(above=16777216)
 """,
     "two_reductions": """
-s["out"].root().parallel("x", grain=4).vectorize("r", interleave=4)
+s["out"].root().parallel("x", grain=3).vectorize("r", interleave=4)
 s["reduce_1"].compute_at("out", "x").vectorize("r", interleave=4)
 """,
 }
