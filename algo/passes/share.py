@@ -41,7 +41,7 @@ def share_equal(program: Program) -> Program:
     for node in topological(*program.results):
         new: Node = rebuild(node, memo.__getitem__)
         if isinstance(new, _FORMS) and not free_variables(new):
-            new = first.setdefault(_key(new), new)
+            new = first.setdefault(structure(new), new)
         memo[node] = new.args[1] if isinstance(new, Op) and _chooses_nothing(new) else new
     return follow_tables(program, memo, tuple(memo[result] for result in program.results))
 
@@ -51,8 +51,8 @@ def _chooses_nothing(e: Op) -> bool:
     return e.name == "select" and e.args[1] is e.args[2] and not any(map(can_fault, topological(e.args[0])))
 
 
-def _key(form: Node) -> tuple[Any, ...]:
-    """The form's structure, with its nodes numbered in order of visit; closed arrays in it are atoms."""
+def structure(form: Node) -> tuple[Any, ...]:
+    """Returns a form up to renaming of bound variables: its nodes numbered in order of visit, closed arrays in it as atoms."""
     numbers: dict[Node, int] = {}
     rows: list[Any] = []
     stack: list[tuple[Node, bool]] = [(form, False)]

@@ -311,12 +311,12 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
     Of a reader that passes over its blocks twice, the loops down to the block.
     """
     state = draft.state
-    plan, stage = state.plan(reader), state.stage(reader)
+    plan = state.plan(reader)
     around: list[tuple[str, str]] = []
     if isinstance(plan.compute, At):
         loops = enclosing_loops(state, reader)
         home = plan.compute.stage
-        chosen = moving_axes(draft, stage, home)
+        chosen = axes_of_head(draft, reader, home)
         within = deciding_loops(draft, home, tuple(chosen[axis] for axis in axes if axis in chosen))
         around = [loop for loop, other in zip(loops, within, strict=False) if loop == other]
         if len(around) < len(loops):
@@ -326,6 +326,25 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
         once = () if goes_in_phases(state, reader) else once[:1]
     own = takewhile(lambda loop: set(axes_of(plan, loop.name)) <= set(axes), once)
     return [*around, *((reader, loop.name) for loop in own)]
+
+
+def axes_of_head(draft: Draft, name: str, head: str) -> dict[str, str]:
+    """Maps axes of a stage to those of the stage in whose loops it is computed, through the stages between that read it."""
+    found: dict[str, dict[str, str]] = {head: {axis.name: axis.name for axis in draft.state.stage(head).all_axes}}
+    todo = [name]
+    while todo:
+        readers = [each for each in draft.demand.readers(todo[-1]) if head_of(draft.state, each) == head]
+        unknown = [reader for reader in readers if reader not in found]
+        if unknown:
+            todo += unknown
+            continue
+        stage, axes = draft.state.stage(todo.pop()), {}
+        for reader in readers:
+            for axis, over in moving_axes(draft, stage, reader).items():
+                if over in found[reader]:
+                    axes.setdefault(axis, found[reader][over])
+        found[stage.name] = axes
+    return found[name]
 
 
 def row_tile_site(draft: Draft, name: str) -> At | None:

@@ -25,6 +25,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.program import Program, Site
 from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
+from raido.algo.passes.share import structure
 from raido.schedule.stages.dependent import DEPENDENT, Dependent
 
 FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
@@ -47,6 +48,7 @@ class Tables:
         self.copies: dict[Node, tuple[Array, str]] = {}  # updates that need a copy: the array, and the reason
         self.hoistable: dict[Node, bool] = {}  # forms that are always evaluated, or are guarded
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
+        self.folds: dict[Any, Generate] = {}  # lifted folds, by their structure
         self.as_loops = False  # loops with independent iterations stay loops
         self.mapped = False  # some have become maps
 
@@ -65,6 +67,12 @@ class Tables:
             for table in (self.kinds, self.ranks, self.outer, self.parents, *marks):
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
+
+    def first_equal(self, form: Generate) -> Generate:
+        """Returns the first lifted fold that is equal up to renaming of bound variables, which is computed for all."""
+        first = self.folds.setdefault(structure(form), form)
+        self.carry(form, first)
+        return first
 
     def pass_names(self, old: Node, new: Node) -> None:
         """Copies names, sites and ranks of `old` to `new`, a form of another kind that computes the same arrays."""

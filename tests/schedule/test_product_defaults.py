@@ -209,57 +209,6 @@ def test_packed_factors_are_stored_and_read_by_vectors(machine):
     assert "scatter" not in text and "gather" not in text
 
 
-def nearest(points: rd.f32["n", "d"], centres: rd.f32["m", "d"]):
-    return rd.map(
-        lambda p: rd.argmin(rd.map(lambda c: rd.sum((p - c) ** 2), centres).named("far")).named("out"), points
-    )
-
-
-def test_products_inside_functions_are_computed_for_row_tiles():
-    """As products of one row each they gathered the right factor: four to fifteen times as long."""
-    assert (
-        default_of(nearest)
-        == """s["out"].root().split("x", 24).parallel("xo").vectorize("r", interleave=4)
-s["far"].compute_at("out", "xo").tile(y=12, x=32).reorder("xo", "yo", "r", "yi", "xi").unroll("yi")
-s["far"].vectorize("xi", interleave=2).cache("centres", "far", None, layout=("xo", "r", "xi"))
-s["centres_copy"].split("r", 16).reorder("xo", "ro", "xi", "ri").unroll("ri").vectorize("xi", 16)
-s["centres_copy"].parallel("ro", grain=64)"""
-    )
-    assert "tile" not in default_of(nearest, n=5) and "tile" not in default_of(nearest, m=7)
-    assert 'split("x", 12)' in default_of(nearest, m=20_000)  # 24 rows would be more than half of L2
-
-
-def test_each_product_of_a_function_has_row_tiles_and_the_rest_goes_row_by_row():
-    def scores(x: rd.f32["n", "k"], w: rd.f32["k", "m"], v: rd.f32["k", "l"]):
-        def one(row):
-            row = (row / rd.sqrt(rd.sum(row * row).named("norm"))).named("row")
-            return (rd.sum(rd.maximum(rd.matmul(row, w).named("a"), 0.0)) + rd.max(rd.matmul(row, v).named("b"))).named(
-                "out"
-            )
-
-        return rd.map(one, x)
-
-    text = default_of(scores)
-    assert 's["a"].compute_at("out", "xo")' in text and 's["b"].compute_at("out", "xo")' in text
-    rng = np.random.default_rng(0)
-    x, w, v = (rng.random(shape, dtype=np.float32) for shape in ((27, 40), (40, 33), (40, 65)))
-    rows = x / np.sqrt((x * x).sum(axis=1, keepdims=True))
-    expected = np.maximum(rows @ w, 0).sum(axis=1) + (rows @ v).max(axis=1)
-    np.testing.assert_allclose(rd.algorithm(scores)(x, w, v), expected, rtol=1e-4)
-
-
-def test_a_fold_of_long_folds_reads_them_from_memory():
-    """One chunk of the outer fold was one task: two threads had nothing to share."""
-
-    def farthest(points: rd.f32["n", "d"], centres: rd.f32["m", "d"]):
-        return rd.max(nearest_distance(points, centres)).named("out")
-
-    def nearest_distance(points, centres):
-        return rd.map(lambda p: rd.min(rd.map(lambda c: rd.sum((p - c) ** 2), centres)).named("least"), points)
-
-    assert 's["least"].root().split("x", 24).parallel("xo")' in default_of(farthest)
-
-
 def test_a_product_of_rows_may_be_divided_by_norms_of_both():
     def cosines(a: rd.f32["n", "d"], b: rd.f32["m", "d"]):
         norm = lambda x: rd.sqrt(rd.sum(x * x))

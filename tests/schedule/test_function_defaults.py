@@ -1,0 +1,91 @@
+"""The default schedule of stages inside mapped functions."""
+
+from __future__ import annotations
+
+import numpy as np
+from default_schedules import default_of
+
+import raido as rd
+
+
+def nearest(points: rd.f32["n", "d"], centres: rd.f32["m", "d"]):
+    return rd.map(
+        lambda p: rd.argmin(rd.map(lambda c: rd.sum((p - c) ** 2), centres).named("far")).named("out"), points
+    )
+
+
+def test_products_inside_functions_are_computed_for_row_tiles():
+    """As products of one row each they gathered the right factor: four to fifteen times as long."""
+    assert (
+        default_of(nearest)
+        == """s["out"].root().split("x", 24).parallel("xo").vectorize("r", interleave=4)
+s["far"].compute_at("out", "xo").tile(y=12, x=32).reorder("xo", "yo", "r", "yi", "xi").unroll("yi")
+s["far"].vectorize("xi", interleave=2).cache("centres", "far", None, layout=("xo", "r", "xi"))
+s["centres_copy"].split("r", 16).reorder("xo", "ro", "xi", "ri").unroll("ri").vectorize("xi", 16)
+s["centres_copy"].parallel("ro", grain=64)"""
+    )
+    assert "tile" not in default_of(nearest, n=5) and "tile" not in default_of(nearest, m=7)
+    assert 'split("x", 12)' in default_of(nearest, m=20_000)  # 24 rows would be more than half of L2
+
+
+def test_each_product_of_a_function_has_row_tiles_and_the_rest_goes_row_by_row():
+    def scores(x: rd.f32["n", "k"], w: rd.f32["k", "m"], v: rd.f32["k", "l"]):
+        def one(row):
+            row = (row / rd.sqrt(rd.sum(row * row).named("norm"))).named("row")
+            return (rd.sum(rd.maximum(rd.matmul(row, w).named("a"), 0.0)) + rd.max(rd.matmul(row, v).named("b"))).named(
+                "out"
+            )
+
+        return rd.map(one, x)
+
+    text = default_of(scores)
+    assert 's["a"].compute_at("out", "xo")' in text and 's["b"].compute_at("out", "xo")' in text
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.random(shape, dtype=np.float32) for shape in ((27, 40), (40, 33), (40, 65)))
+    rows = x / np.sqrt((x * x).sum(axis=1, keepdims=True))
+    expected = np.maximum(rows @ w, 0).sum(axis=1) + (rows @ v).max(axis=1)
+    np.testing.assert_allclose(rd.algorithm(scores)(x, w, v), expected, rtol=1e-4)
+
+
+def test_a_fold_of_long_folds_reads_them_from_memory():
+    """One chunk of the outer fold was one task: two threads had nothing to share."""
+
+    def farthest(points: rd.f32["n", "d"], centres: rd.f32["m", "d"]):
+        return rd.max(nearest_distance(points, centres)).named("out")
+
+    def nearest_distance(points, centres):
+        return rd.map(lambda p: rd.min(rd.map(lambda c: rd.sum((p - c) ** 2), centres)).named("least"), points)
+
+    assert 's["least"].root().split("x", 24).parallel("xo")' in default_of(farthest)
+
+
+def test_a_fold_that_a_function_needs_twice_is_one_stage():
+    """The mean was a stage of the variance and another of the result."""
+
+    def normalised(a: rd.f32["n", "m"]):
+        def one(row):
+            return (row - rd.mean(row)) / rd.sqrt(rd.mean((row - rd.mean(row)) ** 2))
+
+        return rd.map(one, a).named("out")
+
+    schedule = rd.algorithm(normalised).schedule()
+    assert sorted(schedule.stages) == ["elementwise_1", "out", "reduce_1", "reduce_2"]
+    a = np.random.default_rng(0).random((9, 33), dtype=np.float32)
+    expected = (a - a.mean(axis=1, keepdims=True)) / a.std(axis=1, keepdims=True)
+    np.testing.assert_allclose(rd.algorithm(normalised)(a), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_arrays_of_a_function_are_computed_row_by_row_however_far_from_its_result():
+    """What was read through two other stages was computed whole, in memory."""
+
+    def attention_of_a_unit(a: rd.f32["n", "m"]):
+        def one(row):
+            unit = (row / rd.sqrt(rd.sum(row * row).named("square"))).named("unit")
+            weights = rd.exp(unit - rd.max(unit).named("most")).named("weights")
+            return weights / rd.sum(weights).named("total")
+
+        return rd.map(one, a).named("out")
+
+    text = default_of(attention_of_a_unit)
+    for name in ("total", "weights", "most", "unit", "square"):
+        assert f's["{name}"].compute_at("out", "y")' in text
