@@ -30,10 +30,9 @@ from raido.schedule.state import head_of, loops_from
 
 def products_of_functions(draft: Draft, head: Stage) -> tuple[Stage, ...]:
     """Returns the stages inside the functions mapped by a stage that are rows of products, for which row tiles are split; () without any."""
-    if draft.machine.gpu is not None:
-        return ()
-    along, found, mapped = {head.name}, [], len(head.axes)
-    for name in functions_of(draft, {head.name}):
+    functions = [] if draft.machine.gpu is not None else functions_of(draft, {head.name})
+    along, found, mapped = {head.name}, [], mapped_axes(draft, head)
+    for name in functions:
         stage = draft.state.stage(name)
         if not all(reader in along and _follows(draft, stage, reader, mapped) for reader in draft.demand.readers(name)):
             continue
@@ -41,6 +40,12 @@ def products_of_functions(draft: Draft, head: Stage) -> tuple[Stage, ...]:
         if len(stage.axes) == mapped + 1 and is_row_of_product(draft, stage):
             found.append(stage)
     return tuple(found)
+
+
+def mapped_axes(draft: Draft, head: Stage) -> int:
+    """Returns the number of a stage's axes over which all the functions that it reads are mapped."""
+    read = (draft.state.uses.stages.get(array) for array in draft.demand.reads(head.name))
+    return min([len(head.axes), *(stage.outer for stage in read if isinstance(stage, Stage) and stage.outer)])
 
 
 def _follows(draft: Draft, stage: Stage, reader: str, mapped: int) -> bool:
@@ -71,17 +76,16 @@ def decide_rows_of_products(draft: Draft, head: Stage, vector: Axis | None) -> t
 
     A row tile is as many register tiles as half of L2 holds the results of, at least one.
     """
-    products = products_of_functions(draft, head)
-    if not products or vector is head.axes[-1]:
+    products, (*around, row) = products_of_functions(draft, head), head.axes[: mapped_axes(draft, head)]
+    if not products or vector is row:
         return None
     rows, each = rows_of_tile(draft.machine), 0
     for stage in products:
         each += stage.bodies[0].dtype.itemsize * extent(draft, stage.axes[-1].extent)
     height = rows * max(1, min(draft.machine.l2 // 2 // (rows * each), MOST_ROWS // rows))
-    (*around, row) = (axis.name for axis in head.axes)
-    if not draft.decide(head.name, "split", axis=row, factor=height):
+    if not draft.decide(head.name, "split", axis=row.name, factor=height):
         return None
-    return draft.fuse(head.name, [*around, row + "o"]), height
+    return draft.fuse(head.name, [*(axis.name for axis in around), row.name + "o"]), height
 
 
 def product_site(draft: Draft, name: str) -> At | None:
@@ -95,9 +99,10 @@ def product_site(draft: Draft, name: str) -> At | None:
 
 
 def loop_over_row_tiles(draft: Draft, head: str) -> str | None:
-    """Returns the loop over tiles of a stage's last pure axis that are at least as high as a register tile; None without one."""
-    plan, axes = draft.state.plan(head), draft.state.stage(head).axes
-    splits = [r for r in plan.relations if isinstance(r, Split) and axes and r.parent == axes[-1].name]
+    """Returns the loop over tiles, at least as high as a register tile, of the last axis of a stage's functions; None without one."""
+    plan, stage = draft.state.plan(head), draft.state.stage(head)
+    rows = {axis.name for axis in stage.axes[: mapped_axes(draft, stage)][-1:]}
+    splits = [r for r in plan.relations if isinstance(r, Split) and r.parent in rows]
     loops = loops_from(plan, splits[0].outer) if splits and splits[0].factor >= rows_of_tile(draft.machine) else ()
     return loops[0] if len(loops) == 1 else None
 

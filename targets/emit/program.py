@@ -25,6 +25,7 @@ from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.alike import Alike, Kernels, key_of, known_of
 from raido.targets.emit.choices import choices_without_loads
+from raido.targets.emit.fused_rows import emit_rows
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_in_place, emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_iteration
@@ -332,7 +333,12 @@ class _Share:
         begin = T.Div(T.Mul(self.iterations, self.share), self.shares)
         end = T.Div(T.Mul(self.iterations, T.Add(self.share, one)), self.shares)
         begin = statements.unit.bind("begin", i64, 1, begin)
-        statements.unit.out.append(emit_loop(statements, self.loop, self.low, T.Sub(end, begin), begin))
+        self._chunk(statements, begin, T.Sub(end, begin))
+
+    def _chunk(self, statements: Statements, begin: Any, size: Any) -> None:
+        """Emits the loop over `size` iterations from `begin` on."""
+        if not emit_rows(statements, self.loop, begin, size):
+            statements.unit.out.append(emit_loop(statements, self.loop, self.low, size, begin))
 
     def _by_ticket(self, statements: Statements) -> None:
         unit = statements.unit
@@ -349,7 +355,7 @@ class _Share:
         outer = unit.block()
         begin = unit.bind("begin", i64, 1, T.BufferLoad(ticket, [zero]))
         size = T.Min(grain, T.Sub(self.iterations, begin))
-        piece = lambda: unit.out.append(emit_loop(statements, self.loop, self.low, size, begin))
+        piece = lambda: self._chunk(statements, begin, size)
         if self.ordered:
             turn = T.call(unit.helpers.runtime.turn_of(TURN), T.pointer_type(i64), self.counter)
             emit_ordered_iteration(statements, turn, begin, piece)

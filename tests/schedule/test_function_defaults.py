@@ -89,3 +89,16 @@ def test_arrays_of_a_function_are_computed_row_by_row_however_far_from_its_resul
     text = default_of(attention_of_a_unit)
     for name in ("total", "weights", "most", "unit", "square"):
         assert f's["{name}"].compute_at("out", "y")' in text
+
+
+def test_masked_products_of_a_function_are_products_too():
+    def causal(q: rd.f32["n", "d"], k: rd.f32["n", "d"]):
+        def one(x, i):
+            scores = rd.where(rd.iota(k.shape[0]) <= i, rd.matmul(k, x), -1e9).named("scores")
+            weights = rd.exp(scores - rd.max(scores))
+            return weights / rd.sum(weights)
+
+        return rd.map(one, q, rd.iota(q.shape[0])).named("out")
+
+    text = default_of(causal)
+    assert 's["scores"].compute_at("out", "yo").tile(y=12, x=32)' in text and 's["out"].root().split("y", 24)' in text
