@@ -559,6 +559,22 @@ def test_planes_of_short_rows_are_streamed_line_by_line_or_fetched_ahead():
         assert "stream" not in of_width(width) and 'prefetch("a", "y", 4)' in of_width(width)
 
 
+def test_rows_written_out_have_lanes_across_them_where_arithmetic_costs_more_than_shuffles():
+    """As the inverses of many matrices of 2 × 4 numbers, by few products or by many divisions."""
+
+    def rows(function):
+        made = lambda m: rd.stack([rd.stack([function(m[i, j], m[0, 0]) for j in range(4)]) for i in range(2)])
+        return lambda a: rd.map(made, a, name="out")
+
+    scaled = rd.algorithm(a=rd.f32["n", 2, 4])(rows(lambda x, y: x * y + x))
+    divided = rd.algorithm(a=rd.f32["n", 2, 4])(rows(lambda x, y: rd.sqrt(x / y) / (x + y)))
+    for machine in (AVX2, AVX512):
+        few, many = (str(Schedule(form_stages(each.trace())).complete(machine)) for each in (scaled, divided))
+        assert 'vectorize("x", 4)' in few and 'vectorize("zi")' in many
+    a = np.random.default_rng(0).random((37, 2, 4), dtype="f4")
+    assert np.allclose(divided(a), np.sqrt(a / a[:, :1, :1]) / (a + a[:, :1, :1]))
+
+
 def test_roots_read_at_several_places_are_made_once():
     """As the magnitude of a gradient where its ridges are looked for: one unit makes roots, one after the other."""
 
