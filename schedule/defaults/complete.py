@@ -293,12 +293,13 @@ def changed_row_site(draft: Draft, name: str) -> At | None:
         return None
     ((reader, points),) = readers.items()
     target, plan = state.stage(reader), state.plan(reader)
-    if target.update is None or target.update.index_values[0] is not None or plan.strategy is not None:
+    if target.update is None or target.reduction is None or not target.axes or plan.strategy is not None:
         return None
     changed = {load.array for load in loads_in(*initial_values(target.reduction))}
     old = [load.indices[0] is stage.axes[0].var for load in loads_of(stage) if load.array in changed]
     row, loop = target.axes[0], plan.loops[0]
-    own = all(point[0] is row.var for point in points) and axes_of(plan, loop.name) == (row.name,)
+    own = target.update.index_values[0] is None and axes_of(plan, loop.name) == (row.name,)
+    own = own and all(point[0] is row.var for point in points)
     long = loop.kind != "vector" and not is_short(stage.axes[-1].extent)
     return At(reader, loop.name) if own and long and old and all(old) else None
 

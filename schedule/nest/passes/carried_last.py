@@ -22,6 +22,7 @@ from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, map_block, map_statements, statements_within, with_blocks
 
 EXTREMES = ("minimum", "maximum")
+MOST = 16  # operands: recurrences have few
 
 
 def combine_carried_last(nest: Nest) -> Nest:
@@ -41,7 +42,7 @@ def _statement(s: Any) -> Any:
     several = any(len(_operands(n)) > 2 for e in inside for n in topological(*expressions_of(e)))
     if not several or any(isinstance(e, For | While) for e in inside):
         return s
-    waiting = set(_carried(s, inside))
+    waiting: set[Node] = set(_carried(s, inside))
     for each in inside:
         if isinstance(each, Let) and not waiting.isdisjoint(topological(each.value)):
             waiting.add(each.var)
@@ -59,17 +60,24 @@ def _statement(s: Any) -> Any:
     return replace(s, body=map_statements(s.body, changed)) if waiting else s
 
 
-def _operands(node: Node) -> list[Any]:
-    """Returns the operands of an extreme, those of extremes of the same kind among them in their place; none of other nodes."""
-    if not isinstance(node, Op) or node.name not in EXTREMES:
-        return []
-    same = (isinstance(arg, Op) and arg.name == node.name for arg in node.args)
-    return [e for arg, inner in zip(node.args, same, strict=True) for e in (_operands(arg) if inner else [arg])]
+def _operands(node: Any) -> list[Any]:
+    """Returns the operands of an extreme, those of extremes of the same kind among them in their place; none of other nodes, and of more than
+    `MOST` operands, since extremes that share extremes could have any number.
+    """
+    found: list[Any] = []
+    todo: list[Any] = [node] if isinstance(node, Op) and node.name in EXTREMES else []
+    while todo and len(found) + len(todo) <= MOST:
+        e = todo.pop()
+        if isinstance(e, Op) and e.name == node.name:
+            todo += reversed(e.args)
+        else:
+            found.append(e)
+    return [] if todo else found
 
 
 def _carried(loop: For, inside: Sequence[Statement]) -> Iterator[Read]:
     """Yields the reads of elements that the iteration before has stored, of which the values stored in their turn are made."""
-    named = {s.var: s.value for s in inside if isinstance(s, Let)}
+    named: dict[Node, Any] = {s.var: s.value for s in inside if isinstance(s, Let)}
     before = {loop.var: ix.sub(loop.var, loop.step)}
     for store in (s for s in inside if isinstance(s, Store)):
         stored = [substitute(i, before) for i in store.indices]
@@ -79,7 +87,7 @@ def _carried(loop: For, inside: Sequence[Statement]) -> Iterator[Read]:
                 yield read
 
 
-def _behind(value: Node, named: Mapping[Node, Node]) -> Iterator[Node]:
+def _behind(value: Node, named: Mapping[Node, Any]) -> Iterator[Node]:
     """Yields the nodes of an expression, and of those that its names stand for."""
     found: set[Node] = set()
     todo = [value]
