@@ -17,6 +17,8 @@ from raido.schedule.machine import Machine
 
 GATHERED = 1.0  # cycles for each lane of a gather, or of a scatter instruction
 BY_ITSELF = 5.0  # cycles for each lane of a scatter without an instruction: extract, test, store
+EXTRACTED = 2.0  # cycles for each lane of a store at a stride, without a scatter instruction: extract, store
+SCATTERING_BITS = 512  # of the shortest vectors that have a scatter instruction
 UNFORESEEN = 7.0  # cycles of a branch on average: half of a misprediction
 ACCESS = 0.5  # cycles of a load or a store
 
@@ -35,7 +37,7 @@ def element_cycles(
         elif isinstance(node, (Element, Load)):
             total += GATHERED if in_lanes and is_gathered(node.indices) else ACCESS
         elif isinstance(node, Changed):
-            by_lane = GATHERED if machine.vector_bits >= 512 else BY_ITSELF
+            by_lane = GATHERED if machine.vector_bits >= SCATTERING_BITS else BY_ITSELF
             total += len(node.values) * (by_lane if in_lanes and is_gathered(node.indices) else ACCESS)
         elif isinstance(node, Fill):
             total += ACCESS * prod(index.constant_value(axis.extent) or 1 for axis in node.axes)

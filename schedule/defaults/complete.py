@@ -10,7 +10,8 @@ loop that reads it. A stage that only one stage reads, near its own rows (a sten
 at least 16 where neighbouring tiles compute rows twice), and where 8 rows do not fit, rows slide. A chain ends where row tiles would
 compute more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and
 those of a scan that they read; so do two short stencils in row tiles with the same inputs and the same access maps of their readers
-(`joins`), and up to four folds of the same elements (`sibling_folds`). All other stages are computed whole.
+(`joins`), and up to four folds of the same elements (`sibling_folds`). A map of rows that an update then changes is computed row by row in
+that update. All other stages are computed whole.
 
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart, and the results' own where each folds a short window of neighbouring elements (`short_rows`). Where elements are
@@ -47,6 +48,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.graph.rewrite import loads_in
 from raido.schedule.defaults.array_loops import decide_array_loops
 from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, overlaps_little, row_bytes, rows_of_tile
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
@@ -74,8 +76,10 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.recorded import Directive
 from raido.schedule.replay import IN_BRANCHES, apply_directive, branch_state, in_branch, taken_directives, test_of
+from raido.schedule.stages.inline import is_short
+from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.segments import segments_of
-from raido.schedule.stages.stage import Stage, StageGraph
+from raido.schedule.stages.stage import Stage, StageGraph, initial_values
 from raido.schedule.state import (
     State,
     axes_of,
@@ -236,7 +240,12 @@ def decide_placement(draft: Draft, name: str) -> None:
     if reads_rows_before(draft.state, draft.state.stage(name), draft.demand.readers(name)):
         draft.decide(name, "root")
         return
-    at = product_site(draft, name) or nested_site(draft, name) or element_site(draft, name)
+    at = (
+        product_site(draft, name)
+        or nested_site(draft, name)
+        or element_site(draft, name)
+        or changed_row_site(draft, name)
+    )
     if at is not None and draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
         return
     at = row_tile_site(draft, name) if draft.machine.gpu is None else None
@@ -280,6 +289,27 @@ def element_site(draft: Draft, name: str) -> At | None:
     plan = draft.state.plan(reader)
     free = plan.compute_with is None and plan.strategy is None and plan.loops
     return At(reader, plan.loops[-1].name) if free and is_made_for_elements(draft, stage, points) else None
+
+
+def changed_row_site(draft: Draft, name: str) -> At | None:
+    """Returns the loop over rows of an update that alone reads a map of the rows that it changes; None for other stages.
+
+    A row computed there needs no array of all rows, and no other row, so that the iterations of a loop may follow one another in a row.
+    """
+    state, stage, readers = draft.state, draft.state.stage(name), draft.demand.readers(name)
+    if draft.machine.gpu is not None or len(readers) != 1 or stage.reduction is not None or len(stage.axes) < 2:
+        return None
+    ((reader, points),) = readers.items()
+    target, plan = state.stage(reader), state.plan(reader)
+    if target.update is None or target.reduction is None or not target.axes or plan.strategy is not None:
+        return None
+    changed = {load.array for load in loads_in(*initial_values(target.reduction))}
+    old = [load.indices[0] is stage.axes[0].var for load in loads_of(stage) if load.array in changed]
+    row, loop = target.axes[0], plan.loops[0]
+    own = target.update.index_values[0] is None and axes_of(plan, loop.name) == (row.name,)
+    own = own and all(point[0] is row.var for point in points)
+    long = loop.kind != "vector" and not is_short(stage.axes[-1].extent)
+    return At(reader, loop.name) if own and long and old and all(old) else None
 
 
 def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:

@@ -397,4 +397,7 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     gangs = min(gangs, gangs_of_private_loops(stage, vector.var, draft.machine) or gangs)
     if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):
         return {"lanes": 2 * draft.machine.lanes(stage.bodies[0].dtype.bits), "interleave": gangs}
-    return {"interleave": gangs} if gangs > 1 else {}
+    lanes = draft.machine.lanes(max(body.dtype.bits for body in stage.bodies))
+    count = known_extent(draft, vector.extent) or lanes
+    few = {"lanes": 1 << (count - 1).bit_length()} if 1 < count <= lanes // 2 and vector in stage.axes else {}
+    return few | ({"interleave": gangs} if gangs > 1 else {})

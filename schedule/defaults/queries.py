@@ -11,8 +11,9 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import CHEAP
-from raido.algo.graph.expr import Array, Axis, Expr, Op, Var
+from raido.algo.graph.expr import Array, Axis, Expr, Load, Op, Result, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.cost.elements import ACCESS, EXTRACTED, GATHERED, SCATTERING_BITS, depends_on, element_cycles
 from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known_extent
@@ -20,7 +21,7 @@ from raido.schedule.defaults.joins import fused_stages_of, moves
 from raido.schedule.defaults.short_rows import folds_short_rows, windows_axis
 from raido.schedule.plan import At
 from raido.schedule.stages.inline import SHORT, is_short
-from raido.schedule.stages.reads import loads_of
+from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
 
 ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
@@ -102,18 +103,35 @@ def short_row(draft: Draft, stage: Stage, points: Sequence[Point]) -> Axis | Non
     else None.
 
     Neighbouring rows of more than `SHUFFLED` elements would be gathered and scattered one by one, as of many 4 × 4 matrix products, which
-    takes longer than registers that are filled in part.
+    takes longer than registers that are filled in part. Where no access moves along the axis, as in the inverse of a matrix written out,
+    lanes along it share all arithmetic but the choice of an element: the cost of a row decides.
     """
-    *others, last = stage.axes or (None,)
-    row = 1
-    for axis in reversed(stage.axes):
-        if not is_short(axis.extent):
-            break
-        row *= extent(draft, axis.extent)
-    if last is None or not others or row <= SHUFFLED or not is_short(last.extent):
+    row = list(takewhile(lambda axis: is_short(axis.extent), reversed(stage.axes)))
+    if not row or len(stage.axes) == 1 or prod(extent(draft, axis.extent) for axis in row) <= SHUFFLED:
         return None
+    last = row[0]
     bits = extent(draft, last.extent) * max(body.dtype.bits for body in stage.bodies)
-    return last if bits > SCALAR_BITS and all(contiguity(last.var, point) >= 0 for point in points) else None
+    motions = {contiguity(last.var, point) for point in points}
+    if bits <= SCALAR_BITS or min(motions, default=0) < 0:
+        return None
+    return last if 1 in motions or is_row_faster_alone(draft, stage, row) else None
+
+
+def is_row_faster_alone(draft: Draft, stage: Stage, row: Sequence[Axis]) -> bool:
+    """Whether the elements of a short row, which share their arithmetic, are computed faster one row at a time than in lanes across rows.
+
+    The choice of an element is not counted. Loops count as one iteration. row: the axes of the elements of a row.
+    """
+    machine, inner = draft.machine, {axis.var for axis in row}
+    inlined = [made for made, _ in inlined_into(draft, stage)]
+    there = {Result(made.form, k) for made in inlined for k in range(len(made.bodies))}
+    nodes = [node for each in (stage, *inlined) for node in scalars_of(each) if inner.isdisjoint(free_variables(node))]
+    nodes = [node for node in nodes if not (isinstance(node, Load) and node.array in there)]
+    apart = depends_on(axis.var for each in (stage, *inlined) for axis in each.axes)
+    stored = len(stage.bodies) * prod(extent(draft, axis.extent) for axis in row)
+    alone = element_cycles(nodes, machine, False, apart) + ACCESS * stored
+    scattered = GATHERED if machine.vector_bits >= SCATTERING_BITS else EXTRACTED
+    return alone < element_cycles(nodes, machine, True, apart) + scattered * stored
 
 
 def contiguity(var: Var, point: Point) -> int:

@@ -17,6 +17,7 @@ Passes over the nest follow, in this order:
     rows_together  on a CPU, successive updates of one array are fused row by row
     row_registers  on a CPU, array elements that a row carries from iteration to iteration are kept in registers
     serial_loops   on a CPU, an array loop that one thread runs is one kernel: scalar states in registers, small arrays in its frame
+    carried_last   extremes of several operands combine the one that the iteration before has stored last
     unchanged      on a CPU, loops are restricted to the elements that they change, where stores select the old value elsewhere
     odd_rows       on a GPU, copies of rows whose length is no multiple of a wide access are distributed by elements
     pipelines      on a GPU, copies to shared memory are issued ahead of the loop that reads them
@@ -42,6 +43,7 @@ from raido.schedule.lower.threads.pipelines import run_copies_ahead
 from raido.schedule.lower.threads.shared_memory import check_shared
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, Statement, View
+from raido.schedule.nest.passes.carried_last import combine_carried_last
 from raido.schedule.nest.passes.row_order import RowOrder
 from raido.schedule.nest.passes.row_orders import choose_row_orders
 from raido.schedule.nest.passes.row_registers import row_registers
@@ -87,7 +89,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     if any(_may_leave_unread(variant, variant.graph or graph) for variant in variants):
         nest = drop_unread(nest)
     if machine.gpu is None:  # on a GPU, rows of array loops are distributed over blocks, not kept in a cache
-        nest = leave_out_unchanged(serial_loops(row_registers(rows_together(nest))))
+        nest = leave_out_unchanged(combine_carried_last(serial_loops(row_registers(rows_together(nest)))))
     else:
         body = deal_out_odd_rows(nest.body) if machine.gpu.branches else nest.body
         nest = check_shared(replace(nest, body=run_copies_ahead(body)), machine.gpu)

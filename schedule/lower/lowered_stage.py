@@ -93,9 +93,10 @@ class LoweredStage:
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
 
     def _may_be_peeled(self, name: str) -> bool:
-        """Whether a vector loop may be split at boundaries: one over result elements, or over a fold whose lanes have no
-        contiguous blocks of their own."""
-        return name not in self.reduced or (is_plain_fold(self.stage) and not is_ordered_fold(self.stage))
+        """Whether a vector loop may be split at boundaries: one over result elements or iterations of an update, or over a
+        fold whose lanes have no contiguous blocks of their own."""
+        fold = is_plain_fold(self.stage) and not is_ordered_fold(self.stage)
+        return name not in self.reduced or fold or self.stage.update is not None
 
     @property
     def form(self) -> Node:

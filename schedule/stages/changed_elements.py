@@ -12,6 +12,7 @@ from raido.algo.graph.expr import (
     Array,
     ArrayCond,
     ArrayLoop,
+    Checked,
     Cond,
     Const,
     Expr,
@@ -62,7 +63,7 @@ class Elements:
         return self._updated(array.form, array.index, indices) if isinstance(array.form, Update) else None
 
     def _with_elements(self, e: Expr) -> Expr | None:
-        """Returns an expression that reads states instead of arrays changed in the same iteration."""
+        """Returns an expression that reads states instead of arrays changed in the same iteration, without checks of indices that hold."""
         elements: dict[Node, Node] = {}
         for n in scalar_nodes(e):
             form = n.array.form if isinstance(n, Load) and isinstance(n.array, Result) and not n.checked else None
@@ -71,6 +72,10 @@ class Elements:
                 if element is None:
                     return None
                 elements[n] = element
+            elif isinstance(n, Op) and n.name == "clamp_index" and isinstance(n.args[0], Checked):
+                index, extent = n.args[0].value, n.args[1]
+                if self.assumptions.nonnegative(index) and self.assumptions.less(index, extent):
+                    elements[n] = index
         return self.tables.rewrite((e,), folded, elements)[0]
 
     def _updated(self, update: Update, k: int, indices: tuple[Expr, ...]) -> Expr | None:

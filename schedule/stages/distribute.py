@@ -82,10 +82,9 @@ def _exchange(
     if not outside <= axes_of.keys():
         raise CompileError("a loop over arrays inside an operator or a loop of scalars")
     outer = [axes_of[v] for v in sorted(outside, key=order.__getitem__)]
-    loops = (node for node in topological(*roots) if isinstance(node, _LOOPS) and node is not form)
-    behind = (
-        set() if any(form in topological(*n.results) for n in loops) else _changed_at_one_index(form, outer, tables)
-    )
+    loops = [node for node in topological(*roots) if isinstance(node, _LOOPS) and node is not form]
+    around = {e for n in loops if form in topological(*n.results) for e in (*n.state, *_index(n))}
+    behind = set() if around & set(topological(form)) else _changed_at_one_index(form, outer, tables)
     exchange = _Exchange(form, outer, tables, behind)
     closed = exchange.closed()
     if free_variables(closed) & outside:
@@ -276,6 +275,10 @@ def _is_changed_at_one_index(after: Array, state: Parameter, outside: Set[Var], 
             return False
         array = change.update.dest[change.index]
     return array is state and array is not after
+
+
+def _index(form: ArrayLoop | ArrayWhile) -> tuple[Var, ...]:
+    return (form.index,) if isinstance(form, ArrayLoop) else ()
 
 
 def _with_counts(shape: Sequence[Expr], values: Mapping[Any, Expr]) -> tuple[Expr, ...]:

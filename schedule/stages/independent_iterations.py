@@ -5,6 +5,7 @@
 A state is independent if iteration i changes at most the elements whose index along one dimension is c + i or c - i, and reads, of all
 independent states, no element that an earlier iteration changed: every element read still has its initial value. The other states of the
 loop remain a loop (loop distribution), in which elements that an iteration has just changed are read from the finished map.
+Where no state is independent, elements that no iteration has changed yet are read from the state, not from its initial array.
 
 Loops inside go first: one over rows, whose iterations loop over columns, becomes one map. Indices of changes must be provably in range.
 """
@@ -56,7 +57,7 @@ def map_independent_iterations(roots: tuple[Array, ...], tables: Tables) -> tupl
         return roots
     memo, mapped = _rewritten(nodes, frozenset(), tables)
     if not mapped:
-        return roots
+        return rewritten(roots, memo)
     left = frozenset(loop.index for loop in loops if isinstance(memo[loop], ArrayLoop) and loop not in mapped)
     if any(not left.isdisjoint(scalar_nodes(loop.count)) for loop in loops if loop in mapped):
         memo, mapped = _rewritten(nodes, left, tables)
@@ -76,6 +77,8 @@ def _rewritten(
             found = _mapped(new, counters, assumptions, tables) or changed_by_scalar_loop(new, assumptions, tables)
             if found:
                 mapped[node] = found
+            else:
+                memo[node] = _with_one_array(new, assumptions, tables)
         elif isinstance(node, Result) and node.form in mapped:
             memo[node] = mapped[node.form][node.index]
     return memo, mapped
@@ -136,6 +139,28 @@ def _mapped(loop: ArrayLoop, counters: frozenset[Var], assumptions: Assumptions,
         tables.carry(loop, made)
         arrays |= {k: Result(made, index) for index, k in enumerate(left)}
     return arrays
+
+
+def _with_one_array(loop: ArrayLoop, assumptions: Assumptions, tables: Tables) -> ArrayLoop:
+    """Returns a loop that reads a state where it read the state's initial array at elements that no iteration has changed yet.
+
+    Nothing reads the initial array beside the state then, so that the loop may change it in place.
+    """
+    states = {start: k for k, start in enumerate(loop.init) if loop.results[k] is not loop.state[k]}
+    loads = [n for n in topological(*loop.results) if isinstance(n, Load) and n.array in states]
+    read = {states[load.array] for load in loads}
+    changes = {k: _change_of(loop, k, fresh_axes(loop.state[k].shape), assumptions, tables) for k in read}
+    memo: dict[Node, Any] = {}
+    for load in loads:
+        k = states[load.array]
+        if (change := changes[k]) is not None and change.is_unchanged(load.indices, change.index):
+            memo[load] = Load(loop.state[k], load.indices, load.checked)
+    if not memo:
+        return loop
+    results = rewritten(loop.results, tables.renew(topological(*loop.results), memo))
+    made = ArrayLoop(loop.count, loop.index, loop.state, loop.init, results)
+    tables.carry(loop, made)
+    return made
 
 
 def _change_of(

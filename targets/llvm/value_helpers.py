@@ -89,7 +89,7 @@ class ValueHelpers:
         def body(b: TextBuilder, *args: Value) -> str:
             *tests, x, y = args
             if not tests:
-                hidden = b.result(dtype, 1, f'call {x.type} asm "", "=r,0"({x.typed})')
+                hidden = b.result(dtype, 1, f'call {x.type} asm "", "=r,0"({x.typed}) nounwind memory(none)')
                 order = "lt" if name == "minimum" else "gt"
                 tests = [b.compare(f"{'s' if dtype.kind == 'i' else 'u'}{order}", hidden, y)]
             return b.result(dtype, 1, f"select {tests[0].typed}, {x.typed}, {y.typed}, !unpredictable !1").text

@@ -559,6 +559,22 @@ def test_planes_of_short_rows_are_streamed_line_by_line_or_fetched_ahead():
         assert "stream" not in of_width(width) and 'prefetch("a", "y", 4)' in of_width(width)
 
 
+def test_rows_written_out_have_lanes_across_them_where_arithmetic_costs_more_than_shuffles():
+    """As the inverses of many matrices of 2 × 4 numbers, by few products or by many divisions."""
+
+    def rows(function):
+        made = lambda m: rd.stack([rd.stack([function(m[i, j], m[0, 0]) for j in range(4)]) for i in range(2)])
+        return lambda a: rd.map(made, a, name="out")
+
+    scaled = rd.algorithm(a=rd.f32["n", 2, 4])(rows(lambda x, y: x * y + x))
+    divided = rd.algorithm(a=rd.f32["n", 2, 4])(rows(lambda x, y: rd.sqrt(x / y) / (x + y)))
+    for machine in (AVX2, AVX512):
+        few, many = (str(Schedule(form_stages(each.trace())).complete(machine)) for each in (scaled, divided))
+        assert 'vectorize("x", 4)' in few and 'vectorize("zi")' in many
+    a = np.random.default_rng(0).random((37, 2, 4), dtype="f4")
+    assert np.allclose(divided(a), np.sqrt(a / a[:, :1, :1]) / (a + a[:, :1, :1]))
+
+
 def test_roots_read_at_several_places_are_made_once():
     """As the magnitude of a gradient where its ridges are looked for: one unit makes roots, one after the other."""
 
@@ -602,3 +618,27 @@ def test_folds_down_columns_go_row_by_row_beside_numbers_of_the_rows():
         return rd.sum((x - mean[:, None]) * weight, 0).named("out")
 
     assert 'reorder("ro", "rio", "x", "rii")' in default_of(weighted)
+
+
+def test_new_values_of_an_update_that_reads_its_rows_are_made_in_a_row():
+    """As the values of many option lattices: the iterations of a row then follow one another while a cache holds it."""
+
+    def lattice(row):
+        n = row.shape[0]
+        step = lambda k, v: v.at[: n - 1 - k].set(0.5 * v[: n - 1 - k] + 0.25 * v[1 : n - k])
+        return rd.loop(n - 1, step, row)
+
+    rows = rd.algorithm(v=rd.f64["h", "w"])(lambda v: rd.map(lattice, v))
+    complete = rows.schedule().complete()
+    assert 'compute_at("loop_1/update_1", "y")' in str(complete), complete
+    assert complete.nest_text().index("parallel y") < complete.nest_text().index("for k")
+    v = np.random.default_rng(0).random((5, 37))
+    for part in (v, v[:, :1], v[:0]):
+        np.testing.assert_array_equal(rows(part), rows.interpret(part))
+
+    def neighbours(k, v):
+        return v.at[:, :20].set(0.5 * v[:, :20] + rd.roll(v, 1, axis=0)[:, 1:21])
+
+    columns = rd.algorithm(v=rd.f64["h", 37])(lambda v: rd.loop(3, neighbours, v))
+    assert "compute_at" not in str(columns.schedule().complete())
+    np.testing.assert_array_equal(columns(v), columns.interpret(v))

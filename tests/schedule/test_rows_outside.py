@@ -106,11 +106,26 @@ def sums_down_columns(u: Any) -> Any:
     return rd.map(lambda v: rd.cumsum(v * v[0]), u.T).T
 
 
+def systems_down_columns(u: Any) -> Any:
+    """Tridiagonal systems: the second loop reads both results of the first."""
+
+    def solved(d: Any) -> Any:
+        m = d.shape[0]
+        down = lambda i, s: (
+            s[0].at[i + 1].set(1 / (4 - s[0][i])),
+            s[1].at[i + 1].set((d[i + 1] + s[1][i]) / (4 - s[0][i])),
+        )
+        c, e = rd.loop(m - 1, down, (rd.full_like(d, 0.25), d / 4))
+        return rd.loop(m - 1, lambda i, x: x.at[m - 2 - i].set(e[m - 2 - i] + c[m - 2 - i] * x[m - 1 - i]), e)
+
+    return rd.map(solved, u.T).T
+
+
 def in_planes(u: Any) -> Any:
     return rd.map(down_columns, rd.map(sums_down_columns, u))
 
 
-@pytest.mark.parametrize("function", [down_columns, sums_down_columns, in_planes])
+@pytest.mark.parametrize("function", [down_columns, sums_down_columns, systems_down_columns, in_planes])
 def test_maps_down_columns_turn_nothing(function: Callable[[Any], Any]) -> None:
     """Lanes make neighbouring columns, in arrays that have their rows."""
     algorithm = rd.algorithm(function)

@@ -202,3 +202,22 @@ def test_random_recurrences_give_what_plain_python_gives(seed: int) -> None:
     assert [*map(int, scalars), row.tolist()] == program.expected(x)
     *scalars, row = algorithm.interpret(x)
     assert [*map(int, scalars), row.tolist()] == program.expected(x)
+
+
+def test_extremes_combine_the_value_of_the_iteration_before_last() -> None:
+    """As the distances of time warping do: an iteration waits for one operation, not for two."""
+
+    @rd.algorithm
+    def warped(x: rd.f32["n"], y: rd.f32["m"]):
+        def row(i, costs):
+            def step(j, costs):
+                nearest = rd.minimum(rd.minimum(costs[i, j + 1], costs[i + 1, j]), costs[i, j])
+                return costs.at[i + 1, j + 1].set(nearest + rd.abs(x[i] - y[j]))
+
+            return rd.loop(y.shape[0], step, costs)
+
+        return rd.loop(x.shape[0], row, rd.ones((x.shape[0] + 1, y.shape[0] + 1), rd.f32))
+
+    assert "min(out[t, t_2 + 1], out[t, t_2], out[t + 1, t_2])" in warped.compile().source("nest")
+    x, y = np.float32([0.0, 3.0, -0.0, np.nan, 1.0]), np.float32([2.0, 0.0, 1.0])
+    np.testing.assert_array_equal(warped(x, y), warped.interpret(x, y))

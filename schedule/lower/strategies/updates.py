@@ -79,7 +79,7 @@ class Updates:
             self.tiles.emit(cursor, position, take)
             return True
 
-        return Phase(self._each_instance(self.update_element), over_results, takes_over)
+        return Phase(self._each_instance(self.update_element), over_results, takes_over, cuts=True)
 
     def of_made(self, made: Callable[[LoopCursor], Made]) -> Phase:
         """The phase of iterations of which some values and indices, `made`, are already computed, so that producers need not run again."""
