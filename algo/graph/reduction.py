@@ -14,7 +14,7 @@ import numpy as np
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, Scan, SizeVar, Update, Var, const, if_else
 from raido.algo.graph.faults import operator_can_fault
-from raido.algo.graph.rewrite import scalar_nodes, substitute, transform
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute, transform
 
 _UNROUNDED = ("select", "minimum", "maximum", "neg", "abs")  # operations on floats whose results are exact
 
@@ -27,11 +27,23 @@ def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Exp
     return None
 
 
-def monoids(fold: Reduce) -> tuple[str, ...]:
+def monoids(fold: Reduce | Update) -> tuple[str, ...]:
     """The name of the operator of each value, "" where it has none."""
     if "," in fold.monoid:
         return tuple(fold.monoid.split(","))
     return (fold.monoid, *[""] * (len(fold.left) - 1))
+
+
+def components(fold: Reduce) -> tuple[Reduce, ...]:
+    """The folds of the single values of a fold, where no new value depends on another one's operands; else ()."""
+    parts = []
+    for k, (left, right, e) in enumerate(zip(fold.left, fold.right, fold.combine, strict=True)):
+        if free_variables(e) & ({*fold.left, *fold.right} - {left, right}):
+            return ()
+        monoid = e.name if isinstance(e, Op) and e.args == (left, right) else ""
+        own = (left,), (right,), (e,), (fold.neutral[k],), (fold.values[k],)
+        parts.append(Reduce(fold.axes, *own, fold.commutative, monoid))
+    return tuple(parts)
 
 
 def is_arithmetic(*expressions: Expr) -> bool:

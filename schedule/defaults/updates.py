@@ -26,11 +26,12 @@ from raido.schedule.recorded import Directive
 from raido.schedule.stages.runs import updates_are_in_order
 from raido.schedule.stages.stage import Stage, initial_values
 from raido.schedule.stages.updates.dependence import bare_index
-from raido.schedule.strategies.table import UPDATES_FOR_A_BIN, block_of
+from raido.schedule.stages.updates.siblings import has_structures
+from raido.schedule.strategies.table import UPDATES_FOR_A_BIN, UPDATES_FOR_A_STRUCTURE, block_of
 
 TURNS = 4
 FAR_RANGES = 4  # ranges of `sorted`: in fewer, bins that follow each other are often in one cache
-FEW_UPDATES = 2 * UPDATES_FOR_A_BIN  # for each bin: with more, `private` has two chunks
+FEW_UPDATES = 2 * UPDATES_FOR_A_BIN  # for each bin: with more, `private` has two chunks (of structures, one is enough)
 LONG_ROW = 1024  # elements: two strips, of which each still is some lines
 
 
@@ -134,7 +135,8 @@ def sorted_where_far(draft: Draft, stage: Stage) -> Directive | None:
     decide_loops_of_result(branch, stage, stage.all_axes[0])
     decide_parts(branch, stage.name)
     bins, updates = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
-    test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {updates} < {FEW_UPDATES} * {bins}"
+    few = UPDATES_FOR_A_STRUCTURE if has_structures(stage) else FEW_UPDATES
+    test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {updates} < {few} * {bins}"
     return branch.when(stage.name, test)
 
 

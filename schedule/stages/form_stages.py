@@ -76,6 +76,7 @@ from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.updates.changes import change_in_place, readers_first
 from raido.schedule.stages.updates.chosen_changes import choose_changes
 from raido.schedule.stages.updates.reads_before import read_before_changes
+from raido.schedule.stages.updates.siblings import join_sibling_updates
 
 NORMALISE = (
     count_filters,
@@ -95,6 +96,7 @@ NORMALISE = (
     make_choices_first,
     lift_open,
     leave_out_copies,
+    join_sibling_updates,
     choose_changes,
     read_before_changes,
     change_in_place,

@@ -35,6 +35,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.node import with_fields
+from raido.algo.graph.reduction import monoids
 from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import Stage
 
@@ -68,7 +69,9 @@ def runs_of(stage: Stage) -> Runs | None:
     if not isinstance(value, Load) or value.indices != (stage.axes[0].var,) or not isinstance(value.array, Result):
         return None
     marks = value.array.form
-    if not isinstance(marks, Update) or marks.checked or len(marks.axes) != 1 or not _are_marks(marks):
+    if not isinstance(marks, Update) or marks.checked or (len(marks.axes), len(marks.dest)) != (1, 1):
+        return None
+    if not _are_marks(marks):
         return None
     (index,) = marks.indices
     if not isinstance(index, Load) or index.indices != (marks.axes[0].var,) or not _never_falls(index.array):
@@ -114,9 +117,9 @@ def _rises(e: Expr, var: Var) -> bool:
     return isinstance(e, Op) and e.name in ("add", "sub") and isinstance(e.args[1], Const) and _rises(e.args[0], var)
 
 
-def _are_marks(form: Update) -> bool:
-    """Whether an update counts, from 0 on, the steps that name each element."""
-    return form.monoid == "add" and form.mode == "combine" and form.values == (ONE,) and _is_zero(form.dest[0])
+def _are_marks(form: Update, k: int = 0) -> bool:
+    """Whether result `k` of an update counts, from 0 on, the steps that name each element."""
+    return monoids(form)[k] == "add" and form.mode == "combine" and form.values[k] is ONE and _is_zero(form.dest[k])
 
 
 def _is_zero(array: Array) -> bool:
@@ -145,7 +148,7 @@ def _is_count(e: Expr) -> bool:
     if isinstance(e, Load) and isinstance(e.array, Result) and isinstance(e.array.form, Generate):
         return _is_count(e.array.form.bodies[e.array.index])
     if isinstance(e, Load) and isinstance(e.array, Result) and isinstance(e.array.form, Update):
-        return _are_marks(e.array.form)
+        return _are_marks(e.array.form, e.array.index)
     if isinstance(e, Op) and e.name == "cast":
         return e.args[0].dtype is bool_ or (e.args[0].dtype.kind == "u" and e.args[0].dtype.bits <= FEW_BITS)
     return isinstance(e, Op) and e.name == "select" and all(map(_is_count, e.args[1:]))

@@ -25,11 +25,13 @@ from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.stages.symmetry import is_reduction_alone
 from raido.schedule.stages.updates.boxes import box_of
+from raido.schedule.stages.updates.siblings import has_structures
 from raido.schedule.state import State, axes_of, compute_sites, enclosing_loops, is_reduction, position, stages_read
 
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
 UPDATES_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the iterations
+UPDATES_FOR_A_STRUCTURE = 2  # likewise in one chunk, where iterations change one line, not one for each value
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
@@ -179,14 +181,15 @@ def _update_axis(stage: Stage) -> str:
 
 def _chunks_of_bins(stage: Stage) -> str:
     """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `UPDATES_FOR_A_BIN` iterations at least for each private
-    bin.
+    bin, or `UPDATES_FOR_A_STRUCTURE` for those of a single chunk.
     """
     outer = stage.all_axes.index(stage.reduction_axes[0])
     bins = [axis.name for axis in stage.axes if axis not in stage.all_axes[:outer]]
-    each = " * ".join(
-        name for name in (str(UPDATES_FOR_A_BIN), "replicas", *bins) if name.isidentifier() or name.isdigit()
-    )
-    return f"min({USUAL_CHUNKS}, {_update_axis(stage)} // ({each}))"
+    updates, each = _update_axis(stage), "".join(f" * {name}" for name in ("replicas", *bins) if name.isidentifier())
+    chunks = f"{updates} // ({UPDATES_FOR_A_BIN}{each})"
+    if has_structures(stage):
+        chunks = f"max({chunks}, min(1, {updates} // ({UPDATES_FOR_A_STRUCTURE}{each})))"
+    return f"min({USUAL_CHUNKS}, {chunks})"
 
 
 def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:

@@ -55,6 +55,20 @@ def two_dimensions(i: rd.i64["n"], j: rd.i64["n"]):
     return rd.reduce_by_index(rd.full((3, 4), rd.i64(0)), rd.add, 0, (i, j), rd.replicate(i.shape[0], rd.i64(1)))
 
 
+@program(
+    lambda chance, n, m: (
+        chance.integers(-1, m + 1, 5 * n).astype("i4"),
+        chance.integers(-9, 9, 5 * n).astype("f4"),
+        np.arange(float(m), dtype="f4"),
+    )
+)
+def moments(bins: rd.i32["n"], v: rd.f32["n"], start: rd.f32["m"]):
+    """Three updates at equal indices, which become one."""
+    into = lambda dest, op, neutral, values: rd.reduce_by_index(dest, op, neutral, bins, values)
+    squares = into(rd.zeros(start.shape, rd.f32), rd.add, 0, v * v)
+    return into(start, rd.add, 0, v), squares, into(rd.full(start.shape, rd.f32(-5)), rd.maximum, -np.inf, v)
+
+
 @program(lambda chance, n, m: (chance.integers(0, 5, 3 * n), chance.integers(0, 9, 3 * n)))
 def smallest_and_where(i: rd.i64["n"], v: rd.i64["n"]):
     def nearer(p, q):

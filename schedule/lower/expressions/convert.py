@@ -57,13 +57,15 @@ class Storage:
     """The layout of an array in a buffer: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0.
 
     layout: unless empty, for each dimension of the buffer, a dimension of the array and the constants by which its index is divided or
-    reduced in turn (`("floordiv", 32)`, `("mod", 32)`: panels).
+    reduced in turn (`("floordiv", 32)`, `("mod", 32)`: panels). field: the array's constant index in one more, last dimension of the buffer,
+    an array of structures.
     """
 
     buffer: Buffer
     origin: tuple[Expr | None, ...] = ()
     fold: tuple[int, ...] = ()
     layout: tuple[Part, ...] = ()
+    field: int | None = None
 
     def indices_of(
         self, indices: tuple[Expr, ...], assumptions: Assumptions, known: dict[tuple[Expr, Expr], Expr] | None = None
@@ -85,10 +87,11 @@ class Storage:
                 resolved.append(i if origin is None else known[i, origin])
         if not self.layout:
             return tuple(resolved)
-        return tuple(
+        laid_out = tuple(
             ix.as_index(0) if ix.constant_value(extent) == 1 else _laid_out(resolved[d], divisions, assumptions)
-            for (d, divisions), extent in zip(self.layout, self.buffer.shape, strict=True)
+            for (d, divisions), extent in zip(self.layout, self.buffer.shape, strict=self.field is None)
         )
+        return laid_out if self.field is None else (*laid_out, ix.as_index(self.field))
 
 
 def _laid_out(e: Expr, divisions: tuple[tuple[str, int], ...], assumptions: Assumptions) -> Expr:

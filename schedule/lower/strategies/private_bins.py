@@ -8,12 +8,14 @@
              for b: out[b] = out[b] + bins[0, 0, b] + bins[0, 1, b] + …         a reduction over chunks and replicas
 
 None has an emitter of its own. A chunk has several replicas of its bins, used in turn, so that an iteration need not wait for the one
-before it. Where the iterations are bound to threads of a GPU, a chunk is a block, whose threads share bins and update them atomically: in
+before it. Values of one type that are combined apart lie beside each other in one array of bins, so that an iteration changes elements of one
+cache line. Where the iterations are bound to threads of a GPU, a chunk is a block, whose threads share bins and update them atomically: in
 shared memory if the bins have a constant size, from which one more map stores them. With fewer than two chunks the iterations run in order.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy as copied
 from dataclasses import replace
@@ -21,7 +23,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Array, Axis, Const, Expr, Generate, Item, Load, Node, Op, Reduce, Result, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.expressions.convert import Storage
@@ -32,8 +34,10 @@ from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.regions.coordinates import Coordinates
 from raido.schedule.lower.strategies.update_tiles import Made
 from raido.schedule.lower.threads.thread_folds import SHARED_BYTES, is_bound
+from raido.schedule.nest.values import Buffer
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.stages.stage import Stage, StageFold, initial_values
+from raido.schedule.stages.updates.siblings import structure_fields
 from raido.schedule.strategies.parts import part_plan, without_threads
 
 if TYPE_CHECKING:
@@ -53,7 +57,7 @@ class PrivateBins:
 
     def update(self, cursor: LoopCursor, position: int, wanted: int | Expr, replicas: int) -> None:
         """Emits the update in `wanted` chunks with `replicas` of the bins each; in order, if there is but one chunk. Results with constant
-        initial values are not set before the bins are folded."""
+        initial values are not set before the bins are folded. Bins that lie together serve a single chunk, too."""
         updates, builder, lowered = self.updates, self.builder, copied(cursor.lowered)
         lowered.plan = replace(lowered.plan, strategy=("atomic" if _deals_out(lowered) else "serial", ()))
         cursor, fold = replace(cursor, lowered=lowered), _reduction(lowered)
@@ -66,20 +70,21 @@ class PrivateBins:
                 updates.run(cursor, position, updates.setting)
             updates.run(cursor, position, updates.stepping)
 
-        if ix.constant_value(wanted) in (0, 1):
+        most_in_order = 0 if max(_fields(lowered).values()) > 1 else 1
+        if ix.constant_value(wanted) in range(most_in_order + 1):
             in_order()
             return
         chunks = builder.name("chunks", ix.as_index(wanted))
         with builder.block(branch=True) as plain:
             in_order()
-        with builder.block(builder.assumptions.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
+        with builder.block(builder.assumptions.with_known(ix.sub(chunks, most_in_order + 1)), branch=True) as chunked:
             chunk, replica = (fresh(unused(name, cursor.instances[0])) for name in ("chunk", "copy"))
             sets = Axis(chunk, chunks), Axis(replica, ix.as_index(replicas))
             bins = self._allocate(cursor, "bins", sets, "heap")
             self._fill(cursor, position, sets, bins)
             starts = initial_values(fold) if constants else _loads(lowered.form, lowered.stage.axes, fold)
             self._fold(cursor, sets, bins, starts)
-        builder.branch(Op("lt", bool_, (ix.as_index(1), chunks)), chunked, plain)
+        builder.branch(Op("lt", bool_, (ix.as_index(most_in_order), chunks)), chunked, plain)
 
     def _fill(self, cursor: LoopCursor, position: int, sets: tuple[Axis, Axis], bins: Generate) -> None:
         """Emits the loop over chunks in which each updates its bins."""
@@ -179,9 +184,17 @@ class PrivateBins:
         form = Generate(axes, tuple(Item(fold, k) for k in range(len(fold.left))))
         along = [d for d, axis in enumerate(axes) if axis in (*sets, *open_)]
         storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
-        for k, value in enumerate(fold.left):
-            buffer = self.builder.alloc(name, value.dtype, tuple(axes[d].extent for d in along), scope)
-            storages[Result(form, k)] = Storage(buffer, (), (), tuple((d, ()) for d in along))
+        layout, shape = tuple((d, ()) for d in along), tuple(axes[d].extent for d in along)
+        dtypes, fields = [value.dtype for value in fold.left], _fields(cursor.lowered)
+        shared: dict[DType, Buffer] = {}
+        for k, dtype in enumerate(dtypes):
+            if fields[dtype] == 1:
+                storage = Storage(self.builder.alloc(name, dtype, shape, scope), layout=layout)
+            else:
+                if dtype not in shared:
+                    shared[dtype] = self.builder.alloc(name, dtype, (*shape, ix.as_index(fields[dtype])), scope)
+                storage = Storage(shared[dtype], layout=layout, field=dtypes[:k].count(dtype))
+            storages[Result(form, k)] = storage
         return form
 
     def _is_small(self, cursor: LoopCursor, replica: Axis) -> bool:
@@ -252,6 +265,12 @@ def _restricted(cursor: LoopCursor, axis: str, low: Expr, high: Expr) -> LoopCur
         if value is not None:
             new.fix(name, value)
     return replace(cursor, instances=[new])
+
+
+def _fields(lowered: LoweredStage) -> Counter[DType]:
+    """The number of values of each type whose bins lie together: not those that several threads update atomically."""
+    fields = structure_fields(lowered.stage)
+    return Counter({*fields}) if _deals_out(lowered) else fields
 
 
 def _deals_out(lowered: LoweredStage) -> bool:

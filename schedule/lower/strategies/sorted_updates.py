@@ -60,10 +60,12 @@ class SortedUpdates:
         chunks = chunks_of(builder, low, high, wanted)
         counts = builder.alloc("counts", i64, (chunks.count, ranges), "heap")
         offsets = builder.alloc("offsets", offset_dtype(width), (all_updates,), "heap")
-        values: list[Buffer | Const] = [
-            value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (all_updates,), "heap")
-            for value in fold.values[: len(fold.left)]
-        ]
+        brought = fold.values[: len(fold.left)]
+        buffers: dict[Expr, Buffer | Const] = {
+            value: value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (all_updates,), "heap")
+            for value in dict.fromkeys(brought)
+        }
+        values = [buffers[value] for value in brought]
         sorting = Sorting(counts, offsets, axes, width, values)
 
         def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
@@ -72,7 +74,7 @@ class SortedUpdates:
             part.phase = self.updates.each_element(partial(self.step, sorting, take, moves))
             self.loops.loop(part, position, "serial")
 
-        moved = Certificate("sorted", tuple(each for each in (offsets, *values) if isinstance(each, Buffer)))
+        moved = Certificate("sorted", tuple(each for each in (offsets, *buffers.values()) if isinstance(each, Buffer)))
         how: dict[str, Any] = {"stage": cursor.lowered.stage.name, "loop": loop.name}
         append_by_key(builder, chunks, counts, in_chunk, moved, **how)
         self._fold(cursor, sorting)
@@ -103,7 +105,7 @@ class SortedUpdates:
                 builder.add(
                     Store(sorting.offsets, (position,), Op("cast", dtype, (offset,)) if dtype is not i64 else offset)
                 )
-                for buffer, value in zip(sorting.values, brought, strict=True):
+                for buffer, value in dict(zip(sorting.values, brought, strict=True)).items():
                     if isinstance(buffer, Buffer):
                         builder.add(Store(buffer, (position,), value))
         builder.add(closed(scope) if holds is None else If(holds, closed(scope)))

@@ -19,6 +19,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const
 from raido.algo.graph.faults import unsigned_kind
+from raido.algo.graph.reduction import components
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.lower.expressions.index_checks import is_affine
@@ -210,13 +211,13 @@ class Updates:
         lowered, update = cursor.lowered, cursor.lowered.stage.update
         assert update is not None
         storages = [self.loops.converter.storages[Result(lowered.form, j)] for j in range(len(brought))]
-        where = storages[0].indices_of(tuple(coordinates.values()), self.builder.assumptions)  # type: ignore[arg-type]
-        buffers = tuple(storage.buffer for storage in storages)
+        at: tuple[Expr, ...] = tuple(coordinates.values())  # type: ignore[assignment]
+        elements = [(storage.buffer, storage.indices_of(at, self.builder.assumptions)) for storage in storages]
         if update.mode == "combine":
             atomic = lowered.plan.strategy is not None and lowered.plan.strategy[0] == "atomic"
-            self._fold_in(self._operator(cursor, values), brought, buffers, where, holds, atomic)
+            self._fold_in(self._operator(cursor, values), brought, elements, holds, atomic)
             return
-        for buffer, value in zip(buffers, brought, strict=True):
+        for (buffer, where), value in zip(elements, brought, strict=True):
             self.builder.add(Store(buffer, where, value, holds))
 
     def _inside(self, position: NestExpr, extent: Expr) -> list[NestExpr]:
@@ -233,16 +234,19 @@ class Updates:
         self,
         form: Reduce,
         values: Sequence[NestExpr],
-        buffers: tuple[Buffer, ...],
-        where: tuple[Expr, ...],
+        elements: Sequence[tuple[Buffer, tuple[Expr, ...]]],
         holds: NestExpr | None,
         atomic: bool,
     ) -> None:
         update = Reduce(form.axes, form.left, form.right, form.combine, form.neutral, tuple(values), True, form.monoid)
+        buffers, where = tuple(buffer for buffer, _ in elements), elements[0][1]
 
         def fold() -> None:
             if atomic:
                 self.loops.emitter.atomics(update, buffers, where)
+            elif any(indices != where for _, indices in elements):
+                parts = zip(components(update), elements, strict=True)
+                self.loops.emitter.folds([(part, (buffer,), at) for part, (buffer, at) in parts], contract=False)
             else:
                 self.loops.emitter.folds([(update, buffers, where)], contract=False)
 
