@@ -16,7 +16,7 @@ from raido.schedule.checks.lanes_along_folds import is_plain_fold
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import moves
-from raido.schedule.defaults.planes import planes_of, row_tile_axis
+from raido.schedule.defaults.planes import is_in_planes, planes_of, row_tile_axis
 from raido.schedule.defaults.queries import longest_chunk, whole_cost
 from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.stages.inline import is_short
@@ -87,7 +87,7 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, int | Fra
         if (
             name not in state.uses.outputs
             and (name, "placement") not in state.decided
-            and not other.outer
+            and is_in_planes(draft, other)
             and state.uses.scope[name] == state.uses.scope[stage.name]
             and state.uses.readers[name]
             and all(isinstance(state.uses.stages[r], Stage) for r in state.uses.readers[name])

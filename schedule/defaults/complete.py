@@ -61,7 +61,7 @@ from raido.schedule.defaults.loops import decide_loops
 from raido.schedule.defaults.memory import decide_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import decide_parts
-from raido.schedule.defaults.planes import row_tile_axis
+from raido.schedule.defaults.planes import is_in_planes, row_tile_axis
 from raido.schedule.defaults.queries import (
     is_made_for_elements,
     is_product_of_rows,
@@ -269,7 +269,7 @@ def nested_site(draft: Draft, name: str) -> At | None:
     state = draft.state
     stage = state.stage(name)
     readers = draft.demand.readers(name)
-    if stage.outer == 0 or not readers or (draft.machine.gpu is not None and is_fold_of_rows(draft, stage)):
+    if is_in_planes(draft, stage) or not readers or (draft.machine.gpu is not None and is_fold_of_rows(draft, stage)):
         return None
     if len(readers) == 1 and (at := beside_reader(draft, stage, *readers)) is not None:
         return at
@@ -384,7 +384,7 @@ def row_tile_site(draft: Draft, name: str) -> At | None:
     state = draft.state
     readers = draft.demand.readers(name)
     heads = {head_of(state, reader) for reader in readers}
-    if len(heads) != 1 or (name, "placement") in state.decided or state.stage(name).outer:
+    if len(heads) != 1 or (name, "placement") in state.decided or not is_in_planes(draft, state.stage(name)):
         return None
     if has_ragged_folds(state.stage(name)):  # a long segment would be the task of one thread
         return None

@@ -339,11 +339,11 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
 
     Stencils with divisions and roots are left out: recomputing those is expensive.
     """
-    if len(readers) != 1 or len(stage.axes) < 2 or stage.outer:
+    if len(readers) != 1 or stage.outer > len(stage.axes) - 2:
         return False
     ((name, points),) = readers.items()
     reader = state.stage(name)
-    if reader.reduction is not None or reader.outer or len(reader.axes) < 2 or has_explicit_loops(state, name):
+    if reader.reduction is not None or reader.outer > len(reader.axes) - 2 or has_explicit_loops(state, name):
         return False
     row, last = reader.axes[-2].var, reader.axes[-1].var
     same = {(*point[:-2], point[-1]) for point in points}

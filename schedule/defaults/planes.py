@@ -32,6 +32,11 @@ def planes_of(draft: Draft, stage: Stage) -> tuple[Axis, ...]:
     return stage.axes[:-2] if draft.apart else ()
 
 
+def is_in_planes(draft: Draft, stage: Stage) -> bool:
+    """Whether the functions around a stage, if any, are mapped over planes, so that row tiles lie within one element of them."""
+    return stage.outer <= len(planes_of(draft, stage))
+
+
 def _are_apart(draft: Draft) -> bool:
     """Whether all stages have planes of one kind, each reads its own plane alone, and some reads other rows than its own."""
     stages = [each for name, each in draft.state.uses.stages.items() if name not in draft.demand.inlined]
@@ -60,6 +65,6 @@ def _has_planes(stage: object) -> bool:
         and isinstance(stage.form, Generate)
         and len(stage.axes) > 2
         and row_axis(stage) is stage.axes[0]
-        and not stage.outer
+        and stage.outer <= len(stage.axes) - 2  # functions of whole planes, if any
         and stage.axes == stage.all_axes
     )

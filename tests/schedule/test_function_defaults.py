@@ -102,3 +102,23 @@ def test_masked_products_of_a_function_are_products_too():
 
     text = default_of(causal)
     assert 's["scores"].compute_at("out", "yo").tile(y=12, x=32)' in text and 's["out"].root().split("y", 24)' in text
+
+
+def test_functions_of_images_have_row_tiles_as_images_have():
+    """An image was the task of one thread, and what its pipeline computes between was a whole image."""
+
+    def smooth(image):
+        for k in range(3):
+            taps = lambda p: (p[-1, 0] + p[1, 0] + p[0, -1] + p[0, 1]) * 0.25
+            image = rd.stencil(taps, image, boundary="clamp", name=f"s{k}")
+        return image
+
+    def batch(images: rd.f32["b", "h", "w"]):
+        return rd.map(smooth, images)
+
+    text = default_of(batch)
+    assert '.fuse("z", "yo").parallel("zyo")' in text and 's["s1"].compute_at("s2", "zyo")' in text
+    images = np.random.default_rng(0).random((3, 41, 37), dtype=np.float32)
+    apart = rd.algorithm(lambda image: smooth(image))
+    expected = np.stack([apart(image) for image in images])
+    np.testing.assert_array_equal(rd.algorithm(batch)(images), expected)
