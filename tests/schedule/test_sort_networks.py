@@ -114,6 +114,13 @@ def test_a_median_of_windows_is_one_stage_that_keeps_nothing_and_has_lanes(media
     assert "vectorize" in schedule and "compute_at" not in schedule
 
 
+@pytest.mark.parametrize(("count", "divides"), [(5, False), (6, True)])
+def test_the_median_of_an_odd_number_of_elements_is_one_of_them(count: int, divides: bool) -> None:
+    algorithm = rd.algorithm(a=f"f32[m, {count}]")(lambda a: rd.median(a, axis=1))
+    check(algorithm, rows_of("f4", (20, count)))
+    assert (" / 2.0" in algorithm.schedule().complete().nest_text()) is divides
+
+
 @pytest.mark.parametrize(("code", "count"), [("f2", 9), ("f4", 32), ("f8", 33)])
 def test_zeros_of_both_signs_stay_in_their_order(code: str, count: int) -> None:
     algorithm = rd.algorithm(a=f"{TYPES[code]}[m, {count}]")(lambda a: (rd.sort(a), rd.sort(a)[:, count // 2]))
