@@ -251,7 +251,9 @@ def compute_sites(plan: StagePlan) -> Iterator[At]:
 
 
 def head_of(state: State, reader: str) -> str:
-    """Returns the stage in whose loops a reader is computed, or the reader where it is computed whole."""
+    """Returns the stage in whose loops a reader is computed, alone or with its leader, or the reader where it is computed whole."""
+    if (leader := state.plans[reader].compute_with) is not None:
+        return head_of(state, leader.stage)
     at = state.plans[reader].compute
     return at.stage if isinstance(at, At) else reader
 

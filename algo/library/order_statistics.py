@@ -100,7 +100,8 @@ def _median(a: Any, axis: Any, keepdims: bool, name: str | None, what: str, *, s
     def middle(row: Array) -> Array:
         n = _number_in(row, skips)
         low, high = (astype(row[_at_least_zero(k) if skips else k], wide) for k in ((n - 1) // 2, n // 2))
-        mean = ufuncs.where(low == high, low, (low + high) / 2)
+        one = isinstance(n, int) and n % 2
+        mean = low if one else ufuncs.where(low == high, low, (low + high) / 2)
         return after_check(_unless_nan(row, astype(mean, result), skips))
 
     return as_weak(_finished(line, middle, (), value.ndim, axis, keepdims, name), value)

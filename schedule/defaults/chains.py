@@ -1,7 +1,7 @@
 """Stencil chains: stages computed in row tiles of the stage that needs them, and the height of these tiles.
 
-A stage belongs to the chain of another one that alone needs it, a few rows for each of its own (`row_reads`), if row tiles recompute at
-most half as many rows as they need without overlap.
+A stage belongs to the chain of another one that alone needs it, or with stages fused into its loops, a few rows for each of its own
+(`row_reads`), if row tiles recompute at most half as many rows as they need without overlap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.checks.lanes_along_folds import is_plain_fold
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.joins import moves
+from raido.schedule.defaults.joins import fused_stages_of, moves
 from raido.schedule.defaults.planes import is_in_planes, planes_of, row_tile_axis
 from raido.schedule.defaults.queries import longest_chunk, whole_cost
 from raido.schedule.defaults.row_reads import RowReads, row_reads
@@ -76,7 +76,8 @@ def chain_in_row_tiles(draft: Draft, stage: Stage, rows: int) -> Mapping[str, in
 
 def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, int | Fraction]:
     state, demand = draft.state, draft.demand
-    found = {stage.name: RowReads(1, 0)}
+    heads = heads_with(draft, stage.name)
+    found = heads.copy()
     for name in _read_before(draft, stage, found):
         readers = demand.readers(name)
         if not readers.keys() <= found.keys():
@@ -95,7 +96,14 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, int | Fra
             and overlaps_little(needed, rows)
         ):
             found[name] = needed
-    return {name: needed.stride for name, needed in found.items() if name != stage.name}
+    return {name: needed.stride for name, needed in found.items() if name not in heads}
+
+
+def heads_with(draft: Draft, leader: str) -> dict[str, RowReads]:
+    """Returns the rows of a leader and of the stages that share its loops, or will by default, for each row of the leader: one."""
+    plans = draft.state.plans.items()
+    there = [name for name, plan in plans if plan.compute_with is not None and plan.compute_with.stage == leader]
+    return dict.fromkeys((leader, *there, *fused_stages_of(draft.demand, leader)), RowReads(1, 0))
 
 
 def rows_for_tile(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
@@ -117,7 +125,7 @@ def rows_of_tile(draft: Draft, name: str, head: str) -> RowReads | None:
     """Returns the rows of a stage that a row tile of `head` needs, through all its readers; None where they need them at different
     rates.
     """
-    found: dict[str, RowReads] = {head: RowReads(1, 0)}
+    found = heads_with(draft, head)
     todo = [name]
     while todo:
         unknown = [reader for reader in draft.demand.readers(todo[-1]) if reader not in found]
@@ -135,14 +143,14 @@ def rows_of_tile(draft: Draft, name: str, head: str) -> RowReads | None:
 def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> Iterator[str]:
     """Yields the stages read by those in `found`, the last of all stages first, so that all possible readers of a stage come before it.
 
-    `found` holds the stage itself to begin with, and grows during the iteration.
+    `found` holds the stage itself and those fused into its loops to begin with, and grows during the iteration.
     """
     arrays, positions = draft.demand.arrays, draft.state.uses.positions
     seen: set[str] = set()
     waiting: list[tuple[int, str]] = []
-    name = stage.name
+    readers = list(found)
     while True:
-        if name in found:
+        for name in readers:
             new = [each for each in arrays.get(name, ()) if each not in seen and each in positions]
             seen.update(new)
             for each in new:
@@ -152,6 +160,7 @@ def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> I
             return
         _, name = heappop(waiting)
         yield name
+        readers = [name] if name in found else []
 
 
 def overlaps_little(needed: RowReads, rows: int) -> bool:

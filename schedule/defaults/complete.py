@@ -5,13 +5,13 @@ Updates that set a box, and move fewer bytes as maps, become maps (`gathers`).
 Placement. A stage that costs little more where it is read is inlined (`demand`); one that a scan or filter in blocks would read twice is
 computed once for each block. A stage inside a mapped function is computed at the innermost loop that determines its region, with every loop
 around it; products of rows there, for row tiles (`function_products`). A short fold that is read once is computed in a register, in the
-loop that reads it. A stage that only one stage reads, near its own rows (a stencil chain), or at twice or a fraction of their rate
-(`row_reads`), is computed for each row tile of that stage; row tiles are as high as lets the chain's rows fit half of L2 (at most 32 rows;
-at least 16 where neighbouring tiles compute rows twice), and where 8 rows do not fit, rows slide. A chain ends where row tiles would
-compute more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and
-those of a scan that they read; so do two short stencils in row tiles with the same inputs and the same access maps of their readers
-(`joins`), and up to four folds of the same elements (`sibling_folds`). A map of rows that an update then changes is computed row by row in
-that update. All other stages are computed whole.
+loop that reads it. A stage that only one stage reads, or stages that share its loops, near its own rows (a stencil chain), or at twice or a
+fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles are as high as lets the chain's rows fit half
+of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8 rows do not fit, rows slide. A chain ends
+where row tiles would compute more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both
+read a third, and those of a scan that they read; so do two short stencils in row tiles with the same inputs and the same access maps of
+their readers (`joins`), up to four folds of the same elements, and folds of all elements of a map with that map (`sibling_folds`). A map of
+rows that an update then changes is computed row by row in that update. All other stages are computed whole.
 
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart, and the results' own where each folds a short window of neighbouring elements (`short_rows`). Where elements are
@@ -175,29 +175,27 @@ def default_directives(state: State, machine: Machine, sizes: Mapping[str, int])
     if machine.gpu is None:
         decide_runs(draft)
     state = draft.state
-    leaders = draft.demand.leaders  # the leaders, before caches change the graph
-    fused_stages: list[str] = []
+    leaders = dict(draft.demand.leaders)  # before caches change the graph
     for name in reversed(list(state.uses.stages)):
-        if not isinstance(state.uses.stages[name], Stage):
-            continue
-        if name in leaders:
-            fused_stages.append(name)
-        else:
+        if isinstance(state.uses.stages[name], Stage) and name not in leaders:
             decide_stage(draft, name)
-    for name in reversed(fused_stages):
-        leader = leaders[name]
-        plan = draft.state.plan(leader)
-        loop = plan.loops[-1]
-        shared = loop.level or loop.kind in ("vector", "unroll")
-        if shared and draft.decide(name, "compute_with", stage=leader, axis=loop.name):
-            if machine.gpu is None:
-                decide_memory(draft, name)
-        else:
-            decide_stage(draft, name)
+            decide_fused_stages(draft, name, [fused for fused, leader in leaders.items() if leader == name])
     for name in state.uses.stages:
         decide_strategy_parts(draft, name)
     decide_array_loops(draft)
     return draft
+
+
+def decide_fused_stages(draft: Draft, leader: str, names: Sequence[str]) -> None:
+    """Decides the stages that are fused into the innermost loop of a leader, or on their own where it cannot be shared."""
+    for name in sorted(names, key=draft.state.uses.positions.__getitem__):
+        loop = draft.state.plan(leader).loops[-1]
+        shared = loop.level or loop.kind in ("vector", "unroll")
+        if shared and draft.decide(name, "compute_with", stage=leader, axis=loop.name):
+            if draft.machine.gpu is None:
+                decide_memory(draft, name)
+        else:
+            decide_stage(draft, name)
 
 
 def decide_stage(draft: Draft, name: str) -> None:

@@ -32,7 +32,7 @@ from raido.schedule.checks.levels import is_scanned_in_pieces
 from raido.schedule.defaults.joins import join_all_readers, join_readers, join_siblings
 from raido.schedule.defaults.old_contents import reads_old_contents
 from raido.schedule.defaults.short import shared_axes, written_out_axes
-from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
+from raido.schedule.defaults.sibling_folds import join_folds_of, join_folds_of_maps, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.remember import remembered
 from raido.schedule.stages.positions import chooses_by_position, is_bounded, is_chosen
@@ -93,6 +93,7 @@ def find_demand(state: State) -> Demand:
     demand = walk_demand(state, inlines)
     join_siblings(state, demand)
     if cpu:
+        join_folds_of_maps(state, demand)
         join_sibling_folds(state, demand)
     return demand
 

@@ -114,8 +114,9 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
     work = Work(tuple(axes.items()), apart=tiled_chain is None, far=tiled_chain is None)
     for name in (stage.name, *fused_stages_of(draft.demand, stage.name)):
         member = draft.state.stage(name)
-        own = {axis.var: shared.var for axis, shared in zip(member.axes, stage.axes, strict=True)}
-        work.stored += tuple(body.dtype.itemsize for body in member.bodies)
+        own = {axis.var: shared.var for axis, shared in zip(member.axes or member.all_axes, stage.axes, strict=True)}
+        if member.axes:
+            work.stored += tuple(body.dtype.itemsize for body in member.bodies)
         taps = steps_of_taps(member)
         work.operations += cost(member) * len(taps)
         for array, points in reads_of_taps(draft, member).items():

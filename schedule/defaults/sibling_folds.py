@@ -1,6 +1,7 @@
-"""Loop fusion of folds by default: folds of one shape over the same elements, such as a sum and the sum of squares.
+"""Loop fusion of folds by default: folds of one shape over the same elements, such as a sum and the sum of squares, and folds of all
+elements of a map, in the loops that compute them, such as the test for convergence of an iteration.
 
-Each element is then read once, and an expression that several of them fold, as the weight of a mean, is computed once for all.
+Each element is then read once, or not at all, and an expression that several folds share, as the weight of a mean, is computed once for all.
 `Demand.hosts` maps fused folds to their leaders, as for other stages (`joins`). Left out are folds whose loops suit one of them alone:
 products, with register tiles, folds of short rows, and operators of several values.
 """
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.defaults.joins import extents, moved, moves
+from raido.schedule.defaults.joins import extents, is_open, moved, moves
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
@@ -41,6 +42,44 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
         return False
     demand.leaders.update(dict.fromkeys(others, first))
     return True
+
+
+def join_folds_of_maps(state: State, demand: Demand) -> None:
+    """Fuses folds of all elements into the loops of a map whose elements they read, each where the map computes it."""
+    for name in state.uses.stages:
+        if not is_free_fold(state, demand, name) or state.stage(name).axes or name in demand.leaders:
+            continue
+        fold = state.stage(name)
+        own = {tuple(axis.var for axis in fold.reduction_axes)}
+        maps = [
+            array for array, points in demand.reads(name).items() if points == own and is_open_map(state, demand, array)
+        ]
+        leader = max(maps, key=state.uses.positions.__getitem__, default=None)
+        if leader is not None and may_follow(state, demand, fold, state.stage(leader)):
+            demand.leaders[name] = leader
+
+
+def is_open_map(state: State, demand: Demand, name: str) -> bool:
+    """Whether an array is a computed map whose loops are open, and its own.
+
+    In an array loop, a map of one axis may have few elements, and a branch for those, which no other stage can share (`short_iterations`).
+    """
+    stage = state.uses.stages.get(name)
+    if not isinstance(stage, Stage) or name in demand.inlined or name in demand.leaders:
+        return False
+    return is_open(state, stage) and (len(stage.axes) > 1 or not state.uses.scope[name])
+
+
+def may_follow(state: State, demand: Demand, fold: Stage, leader: Stage) -> bool:
+    """Whether a fold of a map's shape may be fused into its loops: all else that it reads is complete before the map runs."""
+    order = state.uses.positions
+    made = [name for name in demand.reads(fold.name) if name in order and name not in demand.inlined]
+    return (
+        extents(fold.reduction_axes) == extents(leader.axes)
+        and state.uses.scope[fold.name] == state.uses.scope[leader.name]
+        and list(demand.leaders.values()).count(leader.name) < MOST_FOLDS
+        and all(name == leader.name or order[name] < order[leader.name] for name in made)
+    )
 
 
 def join_sibling_folds(state: State, demand: Demand) -> None:

@@ -30,7 +30,6 @@ from raido.algo.graph.expr import (
     Generate,
     Item,
     Load,
-    Loop,
     Node,
     Op,
     Result,
@@ -39,7 +38,6 @@ from raido.algo.graph.expr import (
     Var,
     axes_like,
     const,
-    fresh,
 )
 from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
@@ -212,12 +210,12 @@ def _with_values(form: Sort, count: int, alone: set[Node], tables: Tables) -> So
     values = []
     for value in form.values:
         while isinstance(value, Load) and isinstance(value.array, Result) and value.array.form in alone:
-            inner = value.array.form
-            if value.checked or not _is_short(inner.bodies[value.array.index], count):  # type: ignore[union-attr]
+            made = tables.beta(value.array.form, value.array.index, value.indices)  # type: ignore[arg-type]
+            if value.checked or not _is_short(_row(made, along, count, tables)):
                 break
-            value = tables.beta(inner, value.array.index, value.indices)  # type: ignore[arg-type]
+            value = made
         values.append(value)
-    long = [k for k, value in enumerate(values) if value is not along and not _is_short(value, count)]
+    long = [k for k, e in enumerate(values) if e is not along and not _is_short(_row(e, along, count, tables))]
     if long:
         before = Generate(form.axes, tuple(values[k] for k in long))
         axes = axes_like(form.axes)
@@ -233,10 +231,15 @@ def _with_values(form: Sort, count: int, alone: set[Node], tables: Tables) -> So
     return Sort(form.axes, form.along, form.keys, tuple(values))
 
 
-def _is_short(value: Expr, count: int) -> bool:
-    """Whether an element costs no more than its share of the network, and has no loops or branches."""
-    straight = all(isinstance(node, _STRAIGHT) for node in scalar_nodes(value))
-    return straight and cost_of_element((value,)) * count <= 2 * _size(count)
+def _row(value: Expr, along: Node, count: int, tables: Tables) -> list[Any]:
+    """Returns an expression at each index along the sorted axis."""
+    return [tables.rewrite((value,), fold_constants, {along: ix.as_index(k)})[0] for k in range(count)]
+
+
+def _is_short(row: list[Any]) -> bool:
+    """Whether the elements of a row cost no more than the network, and have no loops or branches."""
+    straight = all(isinstance(node, _STRAIGHT) for node in scalar_nodes(*row))
+    return straight and sum(cost_of_element((value,)) for value in row) <= 2 * _size(len(row))
 
 
 def exchanges(count: int) -> Iterator[tuple[int, int]]:
@@ -273,12 +276,8 @@ class _Network:
             return self._by_key([k for _, k in positions])
         return self._by_index(positions)
 
-    def _at(self, e: Expr, position: Expr) -> Expr:
-        return self.tables.rewrite((e,), fold_constants, {self.along: position})[0]
-
     def _row(self, e: Expr) -> list[Any]:
-        """Returns an expression at each index along the sorted axis."""
-        return [self._at(e, ix.as_index(k)) for k in range(self.count)]
+        return _row(e, self.along, self.count, self.tables)
 
     # One key alone
 
@@ -289,39 +288,41 @@ class _Network:
             names = ("logical_and", "logical_or") if dtype is bool_ else ("minimum", "maximum")
             row = ordered(self._row(value), lambda a, b: tuple(Op(name, dtype, (a, b)) for name in names))
             return [row[k] for k in positions]
-        key = _total_key(value)
-        keys = self._row(key)
+        keys, kind = self._row(_total_key(value)), unsigned(dtype)
         row = ordered(keys.copy(), lambda a, b: _least_first(a, b))
-        minus, plus = const(key.dtype, _zero(dtype) - 1), const(key.dtype, _zero(dtype))
-        signs = self._signs_of_zeros(key, keys, [row[k] for k in positions], positions)
+        minus, plus = const(kind, _zero(dtype) - 1), const(kind, _zero(dtype))
+        signs = self._signs_of_zeros(keys, [row[k] for k in positions], positions)
         found = []
         for k, is_minus in zip(positions, signs, strict=True):
-            unsigned_zero = Op("select", key.dtype, (Op("eq", bool_, (row[k], minus)), plus, row[k]))
-            found.append(_value_of_key(Op("select", key.dtype, (is_minus, minus, unsigned_zero)), dtype))
+            unsigned_zero = Op("select", kind, (Op("eq", bool_, (row[k], minus)), plus, row[k]))
+            found.append(_value_of_key(Op("select", kind, (is_minus, minus, unsigned_zero)), dtype))
         return found
 
-    def _signs_of_zeros(self, key: Expr, keys: list[Any], results: list[Any], positions: Sequence[int]) -> list[Expr]:
-        """Returns for each result whether it is -0.0, with zeros in the order in which they stand in the row."""
-        kind, zero, one = key.dtype, const(key.dtype, 0), const(key.dtype, 1)
-        minus, plus = (const(kind, _zero(self.form.values[0].dtype) - k) for k in (1, 0))
-        is_zero = lambda e: Op("logical_or", bool_, (Op("eq", bool_, (e, minus)), Op("eq", bool_, (e, plus))))
-        some = functools.reduce(
-            lambda a, b: Op("logical_or", bool_, (a, b)), [Op("eq", bool_, (e, minus)) for e in keys]
-        )
-        less = [Op("select", kind, (Op("lt", bool_, (e, minus)), one, zero)) for e in keys]
+    def _signs_of_zeros(self, keys: list[Any], results: list[Any], positions: Sequence[int]) -> list[Expr]:
+        """Returns for each result whether it is -0.0, with zeros in the order in which they stand in the row: one bit for each of them."""
+        kind = u32 if self.count <= 32 else u64
+        minus, plus = (const(keys[0].dtype, _zero(self.form.values[0].dtype) - k) for k in (1, 0))
+        equal = lambda a, b: Op("eq", bool_, (a, b))
+        is_zero = lambda e: Op("logical_or", bool_, (equal(e, minus), equal(e, plus)))
+        number = lambda test: Op("select", kind, (test, const(kind, 1), const(kind, 0)))
+        some = functools.reduce(lambda a, b: Op("logical_or", bool_, (a, b)), [equal(e, minus) for e in keys])
+        less = [number(Op("lt", bool_, (e, minus))) for e in keys]
         before = functools.reduce(lambda a, b: Op("add", kind, (a, b)), less)
-        iteration, seen, signs = fresh("k"), fresh("seen", kind), [fresh("sign", bool_) for _ in positions]
-        own = self._at(key, iteration)
-        hit = is_zero(own)
-        body: list[Expr] = [Op("add", kind, (seen, Op("select", kind, (hit, one, zero))))]
-        for k, sign in zip(positions, signs, strict=True):
-            rank = Op("sub", kind, (const(kind, k), before))
-            this = Op("logical_and", bool_, (hit, Op("eq", bool_, (seen, rank))))
-            body.append(Op("select", bool_, (this, Op("eq", bool_, (own, minus)), sign)))
-        start = (zero, *[const(bool_, False)] * len(positions))
-        loop = Loop(ix.as_index(self.count), iteration, (seen, *signs), start, tuple(body))
-        then = [Op("logical_and", bool_, (is_zero(e), Item(loop, i + 1))) for i, e in enumerate(results)]
-        branch = Cond(some, tuple(then), tuple(const(bool_, False) for _ in positions))
+        signs: Expr = const(kind, 0)
+        seen: Expr = const(kind, 0)
+        for key in keys:
+            signs = Op("bit_or", kind, (signs, Op("shl", kind, (number(equal(key, minus)), seen))))
+            seen = Op("add", kind, (seen, number(is_zero(key))))
+        then = []
+        for e, k in zip(results, positions, strict=True):
+            sign = Op("shr", kind, (signs, Op("sub", kind, (const(kind, k), before))))
+            is_minus = equal(Op("bit_and", kind, (sign, const(kind, 1))), const(kind, 1))
+            then.append(Op("logical_and", bool_, (is_zero(e), is_minus)))
+        no = tuple(const(bool_, False) for _ in positions)
+        branch = Cond(some, tuple(then), no)
+        if len(positions) < self.count:  # few rows have a zero where one is read
+            zeros = functools.reduce(lambda a, b: Op("logical_or", bool_, (a, b)), [is_zero(e) for e in results])
+            branch = Cond(zeros, tuple(Item(branch, i) for i in range(len(positions))), no)
         return [Item(branch, i) for i in range(len(positions))]
 
     # Keys with indices
@@ -341,7 +342,9 @@ class _Network:
             lines = [(*line, const(kind, k)) for k, line in enumerate(zip(*rows, strict=True))]
             indices = [line[-1] for line in ordered(lines, _lesser_line_first)]
         found = [Op("cast", i64, (e,)) for e in indices]
-        return [self._at(self.form.values[j], found[k]) for j, k in positions]
+        return [
+            self.tables.rewrite((self.form.values[j],), fold_constants, {self.along: found[k]})[0] for j, k in positions
+        ]
 
 
 def _least_first(a: Expr, b: Expr) -> tuple[Expr, Expr]:

@@ -83,3 +83,22 @@ def test_rows_of_a_pyramid_count_by_their_pace():
     assert all(f's["{name}"].compute_at("out", "yo")' in schedule for name in ("half", "quarter")), schedule
     x = np.random.default_rng(1).random((260, 37), dtype=np.float32)
     assert (smooth(x) == smooth.interpret(x)).all()
+
+
+def test_stages_that_outputs_of_one_loop_read_are_made_in_its_row_tiles():
+    @rd.algorithm
+    def moments(a: rd.f32["h", "w"]):
+        def box(v, name):
+            down = lambda p: p[-2, 0] + p[-1, 0] + p[0, 0] + p[1, 0] + p[2, 0]
+            across = lambda p: p[0, -2] + p[0, -1] + p[0, 0] + p[0, 1] + p[0, 2]
+            return rd.stencil(across, rd.stencil(down, v, boundary="clamp", name=name), boundary="clamp")
+
+        mean, square = box(a, "mean"), box(a * a, "square")
+        return (mean * square).named("first"), (mean / (square + 1)).named("second")
+
+    schedule = default_of(moments)
+    assert 's["second"].compute_with("first", "x")' in schedule
+    assert all(f's["{name}"].compute_at("first", "yo")' in schedule for name in ("mean", "square")), schedule
+    a = np.random.default_rng(0).random((37, 50), "f4")
+    for found, wanted in zip(moments(a), moments.interpret(a), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -55,6 +55,55 @@ def test_what_several_folds_read_is_made_in_their_loop() -> None:
 
 
 @rd.algorithm
+def residual(x: rd.f32["n"], p: rd.f32["n"], a: rd.f32):
+    r = (x - a * p).named("r")
+    return r, rd.sum(r * r, name="norm"), rd.max(rd.abs(r), name="most")
+
+
+@rd.algorithm
+def relaxed(a: rd.f32["n", "m"], b: rd.f32["n", "m"]):
+    def iterate(state):
+        old, _ = state
+        taps = lambda p, q: 0.1 * (p[-1, 0] + p[1, 0] + p[0, -1] + p[0, 1] + q[0, 0])
+        new = rd.stencil(taps, old, b, boundary="clamp", name="new")
+        return new, rd.max(rd.abs(new - old), name="change")
+
+    return rd.while_loop(lambda state: state[1] > 1e-3, iterate, (a, rd.f32(1)))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "arguments", "fused"),
+    [
+        (
+            residual,
+            (Y, X[0], np.float32(0.5)),
+            ('["norm"].compute_with("r", "xi")', '["most"].compute_with("r", "xi")'),
+        ),
+        (relaxed, (X, X[::-1]), ('["while_1/change"].compute_with("while_1/new", ',)),
+    ],
+    ids=["residual", "relaxed"],
+)
+def test_folds_of_a_map_share_its_loops(algorithm: rd.Algorithm, arguments: tuple, fused: tuple[str, ...]) -> None:
+    schedule = str(algorithm.schedule().complete())
+    assert all(each in schedule for each in fused), schedule
+    for a, b in zip(algorithm(*arguments), algorithm.interpret(*arguments), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_folds_of_lines_in_iterations_have_branches_of_their_own() -> None:
+    @rd.algorithm
+    def forward(a: rd.f32["n", "n"], likely: rd.f32["t", "n"], start: rd.f32["n"]):
+        def iterate(i, state):
+            new = (state @ a) * likely[i]
+            return new / rd.sum(new)
+
+        return rd.loop(likely.shape[0], iterate, start)
+
+    schedule = str(forward.schedule().complete())
+    assert "compute_with" not in schedule and ".when(" in schedule
+
+
+@rd.algorithm
 def columns(x: rd.f32["n", "m"]):
     return rd.sum(x, axis=0), rd.min(x, axis=0), rd.mean(x * x, axis=0)
 

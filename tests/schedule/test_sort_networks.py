@@ -99,11 +99,38 @@ def test_a_median_of_stacked_slices_sorts_what_is_made_before(n: int) -> None:
     np.testing.assert_array_equal(median(x), wanted)
 
 
-def test_a_median_of_windows_is_one_stage_that_keeps_nothing() -> None:
-    algorithm = rd.algorithm(a="f32[n]")(
-        lambda a: rd.tabulate(a.shape[0] - 4, lambda i: rd.sort(rd.tabulate(5, lambda k: a[i + k]))[2])
+@pytest.mark.parametrize(
+    "median",
+    [
+        lambda a: rd.tabulate(a.shape[0] - 4, lambda i: rd.sort(rd.tabulate(5, lambda k: a[i + k]))[2]),
+        lambda a: rd.stencil(lambda p: rd.sort(rd.array([p[k] for k in range(9)]))[4], a, boundary="valid"),
+        lambda a: rd.sort(rd.stack([a[k : a.shape[0] - 4 + k] for k in range(5)], axis=1), axis=1)[:, 2],
+    ],
+)
+def test_a_median_of_windows_is_one_stage_that_keeps_nothing_and_has_lanes(median) -> None:
+    algorithm = rd.algorithm(a="f32[n]")(median)
+    assert len([stage for stage in check(algorithm, rows_of("f4", (8, 5)).ravel()) if not stage.outer]) == 1
+    schedule = str(algorithm.schedule().complete())
+    assert "vectorize" in schedule and "compute_at" not in schedule
+
+
+@pytest.mark.parametrize(("count", "divides"), [(5, False), (6, True)])
+def test_the_median_of_an_odd_number_of_elements_is_one_of_them(count: int, divides: bool) -> None:
+    algorithm = rd.algorithm(a=f"f32[m, {count}]")(lambda a: rd.median(a, axis=1))
+    check(algorithm, rows_of("f4", (20, count)))
+    assert (" / 2.0" in algorithm.schedule().complete().nest_text()) is divides
+
+
+@pytest.mark.parametrize(("code", "count"), [("f2", 9), ("f4", 32), ("f8", 33)])
+def test_zeros_of_both_signs_stay_in_their_order(code: str, count: int) -> None:
+    algorithm = rd.algorithm(a=f"{TYPES[code]}[m, {count}]")(lambda a: (rd.sort(a), rd.sort(a)[:, count // 2]))
+    chance = np.random.default_rng(count)
+    check(
+        algorithm,
+        np.where(
+            chance.random((8, count)) < 0.2, chance.standard_normal((8, count)), chance.choice([-0.0, 0.0], (8, count))
+        ).astype(code),
     )
-    assert len(check(algorithm, rows_of("f4", (8, 5)).ravel())) == 1
 
 
 def test_some_elements_of_the_order_and_all_of_it() -> None:
