@@ -6,11 +6,11 @@ Placement. A stage that costs little more where it is read is inlined (`demand`)
 computed once for each block. A stage inside a mapped function is computed at the innermost loop that determines its region, with every loop
 around it. A short fold that is read once is computed in a register, in the loop that reads it. A stage that only one stage reads, near its
 own rows (a stencil chain), or at twice or a fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles
-are as high as lets the chain's rows fit half of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8
-rows do not fit, rows slide. A chain ends where row tiles would compute more than half as many rows again. Pointwise stages of one shape
-share loops where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in row tiles with
-the same inputs and the same access maps of their readers (`joins`), and up to four folds of the same elements (`sibling_folds`). All other
-stages are computed whole.
+are as high as lets the chain's rows, and those that its folds and other stages read, fit half of L2 (at most 32 rows; at least 16 where
+neighbouring tiles compute rows twice), and where 8 rows do not fit, rows slide. A chain ends where row tiles would compute more than half
+as many rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and those of a scan that they
+read; so do two short stencils in row tiles with the same inputs and the same access maps of their readers (`joins`), and up to four folds
+of the same elements (`sibling_folds`). All other stages are computed whole.
 
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart, and the results' own where each folds a short window of neighbouring elements (`short_rows`). Where elements are

@@ -247,10 +247,9 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     outermost = [block * BLOCKS] * bool(by_columns)
     if wide > block:
         few, iterations = trial.branch(), " * ".join(axis.name for axis in stage.reduction_axes)
-        decide_blocks(few, stage, [max(1, factor // wide) * wide for factor in outermost] + [wide, width], apart)
+        decide_blocks(few, stage, [*(max(1, factor // wide) * wide for factor in outermost), wide], [width], apart)
         trial.accept(few.when(name, f"{iterations} <= {draft.machine.l2 // 2 // bytes_of_columns(stage, wide)}"))
-    factors = [*outermost, *[block] * (wide > width), width]
-    blocks, columns = decide_blocks(trial, stage, factors, apart)
+    blocks, columns = decide_blocks(trial, stage, [*outermost, block], [width] * (wide > width), apart)
     for array, point in packed.items():
         if not decide_panels(trial, stage, array, point, blocks, columns, apart):
             return False
@@ -261,24 +260,27 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     return True
 
 
-def decide_blocks(draft: Draft, stage: Stage, factors: Sequence[int], apart: bool) -> tuple[list[str], list[str]]:
-    """Splits a product's columns by `factors` into blocks, tiles and the columns of a tile, whose sums are a register tile; returns the
-    loops over blocks, and those inside.
+def decide_blocks(
+    draft: Draft, stage: Stage, blocks: Sequence[int], tiles: Sequence[int], apart: bool
+) -> tuple[list[str], list[str]]:
+    """Splits a product's columns into blocks, and these into tiles unless each is one, whose sums are a register tile; returns the loops
+    over blocks, and those inside.
 
-    Without a factor for blocks, each tile is one. apart: each of several products is a task.
+    blocks, tiles: the factors of the splits. apart: each of several products is a task.
     """
     name, (i, loop) = stage.name, (axis.name for axis in stage.axes[-2:])
     outer, folds = ([axis.name for axis in axes] for axes in (stage.axes[:-2], stage.reduction_axes))
     loops: list[str] = []
-    for factor in factors:
+    for factor in (*blocks, *tiles):
         draft.decide(name, "split", axis=loop, factor=factor)
         loops, loop = [*loops, loop + "o"], loop + "i"
-    blocks, tiles = (loops[:-1], loops[-1:]) if len(loops) > 1 else (loops, [])
-    around = [*outer, *blocks] if apart else [*blocks, *outer]
-    draft.decide(name, "reorder", axes=(*around, i + "o", *tiles, *folds, i + "i", loop))
+    inside = [*loops[len(blocks) :], loop]
+    loops = loops[: len(blocks)]
+    around = [*outer, *loops] if apart else [*loops, *outer]
+    draft.decide(name, "reorder", axes=(*around, i + "o", *inside[:-1], *folds, i + "i", loop))
     decide_sums(draft, stage, i + "i", loop)
     draft.decide(name, "parallel", axis=outer[0] if apart else draft.fuse(name, [*outer, i + "o"]))
-    return blocks, [*tiles, loop]
+    return loops, inside
 
 
 def decide_panels_of_rows(draft: Draft, stage: Stage, array: str, block: str) -> None:
