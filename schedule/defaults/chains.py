@@ -17,7 +17,7 @@ from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import fused_stages_of, moves
 from raido.schedule.defaults.planes import is_in_planes, planes_of, row_tile_axis
-from raido.schedule.defaults.queries import longest_chunk, whole_cost
+from raido.schedule.defaults.queries import array_of, longest_chunk, plain_axes, whole_cost
 from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.stage import Stage
@@ -209,7 +209,7 @@ def row_bytes(draft: Draft, name: str) -> int:
 
 
 def chain_rows(draft: Draft, stage: Stage) -> int:
-    """Returns the height of a row tile: a power of two whose rows, of the whole chain, fit half of L2.
+    """Returns the height of a row tile: a power of two whose rows, of the whole chain and of what it reads again, fit half of L2.
 
     Where row tiles recompute rows, they are at least twice as high: that costs less than recomputation, even if the next cache must hold
     the rows.
@@ -222,8 +222,26 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
 
 
 def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
-    """Returns the bytes that row tiles of `rows` rows store for each of their rows, in all stages of the chain."""
-    return ceil(sum(row_bytes(draft, name) * stride for name, stride in chain_in_row_tiles(draft, stage, rows).items()))
+    """Returns the bytes for each row of row tiles of `rows` rows: what the stages of the chain store, and what a fold among them reads and
+    another stage reads again, as a normalisation reads a row for its mean and for its result.
+    """
+    rates = chain_in_row_tiles(draft, stage, rows)
+    stored = sum(row_bytes(draft, name) * rate for name, rate in rates.items())
+    again: dict[str, int | Fraction] = {}
+    for name in rates:
+        fold = draft.state.stage(name)
+        for array, points in draft.demand.reads(name).items() if fold.reduction is not None else ():
+            once = any(len(plain_axes(point) or ()) == len(fold.all_axes) for point in points)
+            others = {stage.name, *rates} - {name}
+            if once and array not in rates and any(array in draft.demand.reads(each) for each in others):
+                again[array] = array_of(draft, array).dtype.itemsize * _elements_of_row(draft, fold) * rates[name]
+    return ceil(stored + sum(again.values()))
+
+
+def _elements_of_row(draft: Draft, stage: Stage) -> int:
+    """Returns the elements that a stage reads for a row of its results, if it reads one in each iteration."""
+    around = (row_tile_axis(draft, stage), *planes_of(draft, stage))
+    return prod(extent(draft, axis.extent) for axis in stage.all_axes if axis not in around)
 
 
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:

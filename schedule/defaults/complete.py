@@ -6,12 +6,13 @@ Placement. A stage that costs little more where it is read is inlined (`demand`)
 computed once for each block. A stage inside a mapped function is computed at the innermost loop that determines its region, with every loop
 around it; products of rows there, for row tiles (`function_products`). A short fold that is read once is computed in a register, in the
 loop that reads it. A stage that only one stage reads, or stages that share its loops, near its own rows (a stencil chain), or at twice or a
-fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles are as high as lets the chain's rows fit half
-of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8 rows do not fit, rows slide. A chain ends
-where row tiles would compute more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both
-read a third, and those of a scan that they read; so do two short stencils in row tiles with the same inputs and the same access maps of
-their readers (`joins`), up to four folds of the same elements, and folds of all elements of a map with that map (`sibling_folds`). A map of
-rows that an update then changes is computed row by row in that update. All other stages are computed whole.
+fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles are as high as lets the chain's rows, and those
+that its folds and other stages read, fit half of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8
+rows do not fit, rows slide. A chain ends where row tiles would compute more than half as many rows again. Pointwise stages of one shape
+share loops where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in row tiles with
+the same inputs and the same access maps of their readers (`joins`), up to four folds of the same elements, and folds of all elements of a
+map with that map (`sibling_folds`). A map of rows that an update then changes is computed row by row in that update. All other stages are
+computed whole.
 
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart, and the results' own where each folds a short window of neighbouring elements (`short_rows`). Where elements are
@@ -19,15 +20,16 @@ read at quotients of it, tiles of as many indices as the quotients' period are u
 alike, the axes of pixels and colours are fused (`pixels`). The outermost pure axis is parallel, in row tiles for chains; one-dimensional
 stages and whole reductions are split into fixed chunks, in which each lane has a block of its own where the operator is not commutative.
 Where results share inputs, as in a matrix product, a register tile of sums runs along the reduction, and the right factor is packed in
-panels of as many columns as half of L2 holds; in products of rows with rows, too (`products`). Of symmetric results (x.T @ x) one triangle
-is computed. Results of no more rows than a register tile read the right factor unpacked, in chunks, or with lanes along the reduction. Few
-tiles of a long reduction are computed in chunks of it. Convolutions compute several channels together; where all results share functions of
-an iteration, as in back projection, four rows are computed together. A few long folds side by side share one pass (`few_folds`). Sums down
-columns run along the rows, eight at a time, or one by one where a row is a page or more and L1 holds the row of sums; reads across rows are
-transposed in registers, block by block (`transposes`); a stencil that reads neighbouring rows computes register tiles whose height the cost
-model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a long weighted sum (`latency`); so does a fold of a
-few written-out taps. Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops
-(`recurrences`) interleave several gangs (`latency`), and iterations of uneven length are distributed dynamically.
+panels of as many columns as half of L2 holds, a page of them where there are few iterations; in products of rows with rows, too
+(`products`). Of symmetric results (x.T @ x) one triangle is computed. Results of no more rows than a register tile read the right factor
+unpacked, in chunks, or with lanes along the reduction. Few tiles of a long reduction are computed in chunks of it. Convolutions compute
+several channels together; where all results share functions of an iteration, as in back projection, four rows are computed together. A few
+long folds side by side share one pass (`few_folds`). Sums down columns run along the rows, eight at a time, or one by one where a row is a
+page or more and L1 holds the row of sums; reads across rows are transposed in registers, block by block (`transposes`); a stencil that
+reads neighbouring rows computes register tiles whose height the cost model chooses (`rows`), up to four rows, or twelve with non-temporal
+stores, and two of a long weighted sum (`latency`); so does a fold of a few written-out taps. Reductions, elements with loops of their own,
+long chains of operations, and recurrences of whole-array loops (`recurrences`) interleave several gangs (`latency`), and iterations of
+uneven length are distributed dynamically.
 
 Memory. Stencils get boundary loops of their own (index-set splitting). Outputs that the last-level cache does not keep beside their inputs
 (tested at the call where sizes are not known), and that nothing reads again, are stored past the caches, unless their rows are short or

@@ -37,6 +37,17 @@ def test_stages_of_half_as_many_rows_are_made_in_strips():
     assert (woven(raw) == woven.interpret(raw)).all()
 
 
+def test_rows_that_a_normalisation_reads_again_fit_half_of_l2():
+    @rd.algorithm
+    def centred(x: rd.f32["n", "c", "w"]):
+        return (x - rd.mean(x, axis=(1, 2), keepdims=True)).named("out")
+
+    rows = lambda **sizes: str(centred.schedule().complete(Machine(l2=1 << 20), sizes))
+    assert 's["out"].root().split("z", 32)' in rows(c=4, w=900)  # 14 KiB a row
+    assert 's["out"].root().split("z", 16)' in rows(c=4, w=1500)
+    assert 's["out"].root().split("z", 8)' in rows(c=4, w=3000)
+
+
 @pytest.mark.parametrize("every, place", [(100, 'compute_at("out", "io")'), (20_000, "root()"), (1 << 20, "root()")])
 def test_what_elements_share_by_quotients_is_made_once(every, place):
     """A function of one in so many elements is made in their strips where a strip has some of its own, not one that others need too."""

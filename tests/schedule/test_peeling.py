@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -67,3 +69,28 @@ def test_pieces_meet_wherever_the_sizes_put_them(n):
         wanted = a.copy()
         wanted[n // 4 : n // 2, w // 4 : w // 2] *= 2
         assert (middle(a) == wanted).all()
+
+
+def windows(u: rd.Array, of: Callable[[rd.Array], rd.Array]) -> rd.Array:
+    """A value of each 3 × 3 window of an array padded by one element, two elements apart."""
+    h, w = u.shape
+    padded = rd.pad(u, ((1, 1), (1, 1)), constant_values=-1.0)
+    return rd.tabulate(((h + 1) // 2, (w + 1) // 2), lambda y, x: of(padded[2 * y : 2 * y + 3, 2 * x : 2 * x + 3]))
+
+
+@rd.algorithm
+def pooled(u: rd.f32["h", "w"]):
+    return windows(u, rd.max), windows(u, lambda window: rd.max(window.reshape(9)))
+
+
+def test_windows_of_padded_arrays_are_read_without_clamps_inside():
+    inside = re.findall(r" by vector.*?out\d", pooled.compile().source("nest").replace("else", "\0"), re.DOTALL)
+    plain = [piece for piece in inside if "clamp" not in piece and "-1.0" not in piece]
+    assert any("[2*y - 1, 2*x - 1]" in piece for piece in plain)  # checked slices
+    assert any("%3" in piece for piece in plain)  # and indices that a reshape made
+    for shape in ((1, 1), (2, 5), (7, 3), (10, 67)):
+        u = np.random.default_rng(0).random(shape, "f4")
+        padded = np.pad(u, 1, constant_values=-1.0)
+        wanted = np.lib.stride_tricks.sliding_window_view(padded, (3, 3))[::2, ::2].max((2, 3))
+        for found in pooled(u):
+            assert (found == wanted).all()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions, interval
-from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.algo.graph.expr import Checked, Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.expressions.index_checks import is_made_of_sizes
 
@@ -44,8 +44,8 @@ class Interior:
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
-    """The boundary operations whose index is affine or the quotient of an affine one, and whose extent is made
-    of sizes; inner ones first."""
+    """The boundary operations whose index is affine, but for quotients and remainders, or the quotient of such an index, and whose extent is
+    made of sizes; inner ones first."""
     found: dict[Op, Boundary] = {}
     for node in scalar_nodes(*bodies):
         if not isinstance(node, Op) or node.name not in ix.BOUNDARY_OPS:
@@ -53,8 +53,9 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
         inner = [n for n in scalar_nodes(node.args[0]) if isinstance(n, Op) and n.name in ix.BOUNDARY_OPS]
         if any(n not in found for n in inner):
             continue
-        index, divisor = _dividend(without_boundaries(node.args[0], inner))
-        variables = _affine_variables(index)
+        checks = [n for n in scalar_nodes(node.args[0]) if isinstance(n, Checked)]
+        index, divisor = _dividend(without_boundaries(node.args[0], [*inner, *checks]))
+        variables = _variables_of_bounded(index)
         known = all(isinstance(n, (Const, SizeVar, Op)) for n in scalar_nodes(node.args[1]))
         if variables is not None and known:
             found[node] = Boundary(node, tuple(inner), index, ix.mul(node.args[1], divisor), variables)
@@ -75,18 +76,19 @@ def _dividend(e: Expr) -> tuple[Expr, int]:
 
 
 def without_boundaries(e: Expr, gone: Collection[Node]) -> Expr:
-    """An index in which the boundary operations in `gone` are replaced by their argument."""
+    """An index in which the boundary operations and checks in `gone` are replaced by the index inside."""
     if not gone:
         return ix.canonical(e)
     memo: dict[Node, Node] = {}
     for node in scalar_nodes(e):
         new = rebuild(node, lambda child: memo.get(child, child))
-        memo[node] = new.args[0] if node in gone else new  # type: ignore[attr-defined]
+        memo[node] = (new.value if isinstance(new, Checked) else new.args[0]) if node in gone else new  # type: ignore[attr-defined]
     return ix.canonical(memo[e])  # type: ignore[arg-type]
 
 
-def _affine_variables(e: Expr) -> frozenset[Var] | None:
-    """The variables of an index that is a sum of products with factors made of constants and sizes; None for any other index."""
+def _variables_of_bounded(e: Expr) -> frozenset[Var] | None:
+    """The variables of an index that is a sum of products with factors made of constants and sizes, or of their quotients and remainders;
+    None for any other index."""
     variables: set[Var] = set()
     for atom in ix.linear(e)[1]:
         if is_made_of_sizes(atom):
@@ -94,12 +96,12 @@ def _affine_variables(e: Expr) -> frozenset[Var] | None:
         for node in scalar_nodes(atom):
             if isinstance(node, Var):
                 variables.add(node)
-            elif not isinstance(node, (Const, SizeVar)) and not (isinstance(node, Op) and node.name in _SUMS):
+            elif not isinstance(node, (Const, SizeVar)) and not (isinstance(node, Op) and node.name in _BOUNDED):
                 return None
     return frozenset(variables)
 
 
-_SUMS = ("add", "mul", "sub")
+_BOUNDED = ("add", "mul", "sub", "floordiv", "mod")  # of which `interval` finds bounds
 
 
 def interior_of(
