@@ -33,7 +33,8 @@ Memory. Stencils get boundary loops of their own (index-set splitting). Outputs 
 their elements take long. Where a stencil reads neighbouring planes and is not streamed, rows are prefetched four ahead: there are more
 streams than hardware prefetchers follow.
 
-On a GPU, placement is the same but for row tiles, which are for caches, and `gpu` decides the loops.
+On a GPU, placement is the same but for row tiles, which are for caches, and for long rows inside mapped functions, which are computed whole
+(`is_shared_by_threads`); `gpu` decides the loops.
 
 A stage with any loop directive keeps exactly those loops. Readers are decided before the stages that they read. Completion is idempotent.
 """
@@ -50,7 +51,7 @@ from raido.algo.errors import ScheduleError, explain
 from raido.schedule.defaults.array_loops import decide_array_loops
 from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, overlaps_little, row_bytes, rows_of_tile
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
-from raido.schedule.defaults.draft import Draft, known_extent
+from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.gathers import decide_gathers
 from raido.schedule.defaults.gpu.loops import decide_gpu_loops
 from raido.schedule.defaults.gpu.updates import decide_gpu_parts
@@ -62,6 +63,7 @@ from raido.schedule.defaults.planes import row_tile_axis
 from raido.schedule.defaults.queries import (
     is_made_for_elements,
     is_product_of_rows,
+    is_shared_by_threads,
     is_tiled_product,
     moving_axes,
     outer_axes,
@@ -73,7 +75,6 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.recorded import Directive
 from raido.schedule.replay import IN_BRANCHES, apply_directive, branch_state, in_branch, taken_directives, test_of
-from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import (
     State,
@@ -258,7 +259,7 @@ def nested_site(draft: Draft, name: str) -> At | None:
     state = draft.state
     stage = state.stage(name)
     readers = draft.demand.readers(name)
-    if stage.outer == 0 or not readers or (draft.machine.gpu is not None and is_fold_of_rows(draft, stage)):
+    if stage.outer == 0 or not readers or is_shared_by_threads(draft, stage):
         return None
     if len(readers) == 1 and (at := beside_reader(draft, stage, *readers)) is not None:
         return at
@@ -278,21 +279,6 @@ def element_site(draft: Draft, name: str) -> At | None:
     plan = draft.state.plan(reader)
     free = plan.compute_with is None and plan.strategy is None and plan.loops
     return At(reader, plan.loops[-1].name) if free and is_made_for_elements(draft, stage, points) else None
-
-
-def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether a stage is a commutative fold of unknown length for each element of the functions around it, over inputs that are there for
-    all elements.
-
-    Threads of a GPU share such a fold, where a single thread would compute it alone inside the reader's loops.
-    """
-    if stage.reduction is None or not stage.reduction.commutative or len(stage.axes) != stage.outer:
-        return False
-    state = draft.state
-    reads = [state.uses.stages.get(array) for array in draft.demand.reads(stage.name)]
-    there = all(not isinstance(read, Stage) or len(read.axes) == read.outer or read.outer == 0 for read in reads)
-    lengths = [known_extent(draft, axis.extent) for axis in stage.reduction_axes]
-    return there and None in lengths and segments_of(stage) is None
 
 
 def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:
