@@ -221,6 +221,21 @@ def _is_plain(body: Block) -> bool:
     return all(isinstance(s, (Let, Store, Check, If, Block)) for s in statements_within(body))
 
 
+def _is_in_place(store: Store, inside: Sequence[Statement]) -> bool:
+    """Whether iterations change each its own element of an array: it is read at the index of its only store, and not afterwards, so that
+    all are loaded before the first is stored."""
+    where = inside.index(store)
+    reads = [
+        (k, node)
+        for k, s in enumerate(inside)
+        for node in topological(*expressions_of(s))
+        if isinstance(node, (Read, VectorRead)) and node.buffer is store.buffer
+    ]
+    return sum(access.buffer is store.buffer for s in inside for access in writes(s)) == 1 and all(
+        k <= where and isinstance(node, Read) and node.indices == store.indices for k, node in reads
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Move:
     """A wide access: elements of an array from `first` on, and the thread's private memory for them."""
@@ -250,8 +265,10 @@ class _Moves:
         inside = list(statements_within(loop.body))
         read = [buffer for s in inside for buffer in buffers_read(expressions_of(s))]
         written = [access.buffer for s in inside for access in writes(s)]
-        changed = {*by_element, *written}
-        kept = {*by_element, *read, *(buffer for buffer in written if written.count(buffer) > 1)}
+        in_place = {s.buffer for s in statements if isinstance(s, Store) and _is_in_place(s, inside)}
+        changed = {*by_element, *(buffer for buffer in written if buffer not in in_place)}
+        several = (buffer for buffer in written if written.count(buffer) > 1)
+        kept = {*by_element, *(buffer for buffer in read if buffer not in in_place), *several}
         for s in statements:
             for node in () if isinstance(s, Check) else topological(*expressions_of(s)):
                 if isinstance(node, Read) and node.predicate is None and node.buffer not in changed:
