@@ -277,3 +277,30 @@ def test_values_that_are_cheaper_than_their_memory_are_computed_again() -> None:
 def test_rows_that_no_array_has_stay_in_their_thread() -> None:
     """All of them at once may be more than memory holds."""
     assert 'compute_at("map_1"' in str(Schedule(form_stages(spreads_of_pairs.trace()), (), USUAL).complete())
+
+
+@rd.algorithm
+def transposed(a: rd.f32["n", "m"], b: rd.f32["m", "n"]):
+    return a.T * 2 + b
+
+
+@rd.algorithm
+def turned(a: rd.u8["n", "m"]):
+    return rd.flip(a, 0).T
+
+
+@rd.algorithm
+def planes_of_colours(a: rd.i32["k", "n", "m", "c"]):
+    return rd.transpose(a, (0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("algorithm", (transposed, turned, planes_of_colours))
+def test_arrays_read_across_their_rows_go_through_shared_memory(algorithm: Any) -> None:
+    """Neighbouring threads load neighbouring elements, and store them, and columns of the copy lie in different banks."""
+    program = algorithm.trace()
+    for machine in (USUAL, SMALL):
+        text = str(Schedule(form_stages(program), (), machine).complete())
+        assert text.count('scope="shared")') == 1 and ".store(pad=1)" in text and '.bind("xi", "thread.x")' in text
+    nest = default_nest(program, SMALL)
+    for seed in range(6):
+        check_same(nest, program, *random_arguments(program, random.Random(seed)))
