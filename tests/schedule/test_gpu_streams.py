@@ -154,3 +154,39 @@ def test_scalars_of_arguments_take_no_launch() -> None:
     np.testing.assert_array_equal(
         interpret_program(made, given, {"n": 40, "m": 3}, seed=1)[0], scaled.interpret(*given)
     )
+
+
+@rd.algorithm(a="f32[h, w]", b="f32[h, w]")
+def axpy_of_rows(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.elementwise(lambda x, y: 2 * x + y, a, b, name="s")
+
+
+@rd.algorithm(a="u8[h, w, 3]", b="u8")
+def brighter(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.elementwise(lambda x, y: rd.maximum(x, y) + 1, a, b, name="s")
+
+
+@rd.algorithm(a="i64[h, w]")
+def with_columns(a: rd.Array) -> rd.Array:
+    return a + rd.iota(a.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flat"),
+    [(axpy_of_rows, True), (brighter, True), (rows, False), (with_columns, False)],
+)
+def test_elements_that_are_treated_alike_are_one_row(algorithm: Any, flat: bool) -> None:
+    """Neither short rows nor rows that begin anywhere keep vectors from moving at once; where rows differ, indices would be divided."""
+    assert ("fuse" in str(Schedule(form_stages(algorithm.trace()), (), GPU).complete(GPU))) == flat
+
+
+@pytest.mark.parametrize("shape", ((0, 3), (3, 5), (7, 33), (40, 1)))
+def test_vectors_reach_over_the_ends_of_rows(shape: tuple[int, int]) -> None:
+    draw, sizes = np.random.default_rng(3), dict(zip("hw", shape, strict=True))
+    for algorithm, given in (
+        (axpy_of_rows, [draw.random(shape, "f4"), draw.random(shape, "f4")]),
+        (brighter, [draw.integers(0, 255, (*shape, 3), "u1"), np.uint8(9)]),
+    ):
+        made = _program(algorithm)
+        assert any(isinstance(s, VectorStore) for kernel in made.kernels for s in statements_within(kernel.body))
+        np.testing.assert_array_equal(interpret_program(made, given, sizes, seed=1)[0], algorithm.interpret(*given))

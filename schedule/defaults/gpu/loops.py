@@ -3,8 +3,8 @@
 Maps, stencils and reductions assign results to threads: neighbours along the axis with most contiguous accesses are neighbours along
 thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and reduction axes, stay inside the
 thread; of a streaming stage a thread takes as many neighbours as one access moves (`streams.py`). Where stages compute arrays for each
-element of mapped functions, a thread has a whole element. Arrays that are read across their rows go through shared memory
-(`block_transposes.py`). A reduction to one value, or of few results, folds chunks (`long_folds.py`).
+element of mapped functions, a thread has a whole element. The axes of stages that treat all elements of equal arrays alike are fused
+(`flat.py`). Arrays that are read across their rows go through shared memory (`block_transposes.py`). A reduction to one value, or of few results, folds chunks (`long_folds.py`).
 Stencils have boundary loops, on devices whose branches cost one side. Stages in blocks by their strategy take `parallel`: their iterations
 are distributed over threads.
 """
@@ -23,6 +23,7 @@ from raido.schedule.defaults.gpu.bindings import bind, bind_fold, bind_pieces, b
 from raido.schedule.defaults.gpu.block_products import decide_long_tiles, decide_tiles, is_in_tiles, most_of_sum
 from raido.schedule.defaults.gpu.block_stages import decide_block_loops
 from raido.schedule.defaults.gpu.block_transposes import decide_transposed
+from raido.schedule.defaults.gpu.flat import decide_flat
 from raido.schedule.defaults.gpu.long_folds import decide_long_columns, decide_long_rows, is_often_few
 from raido.schedule.defaults.gpu.matrix_products import decide_matrix_products
 from raido.schedule.defaults.gpu.streams import elements_of_fold, elements_of_scan, elements_of_thread
@@ -86,8 +87,9 @@ def decide_gpu_loops(draft: Draft, name: str) -> None:
             decide_few_results(draft, stage, axes, gpu, 0 if few else most)
         if most:
             decide_long_tiles(draft, stage, most, gpu)
-        in_blocks = (tiles and decide_tiles(draft, stage, gpu)) or decide_transposed(draft, stage, axes, gpu)
-        if not in_blocks and not decide_rows(draft, stage, axes, gpu):
+        done = (tiles and decide_tiles(draft, stage, gpu)) or decide_flat(draft, stage, gpu)
+        done = done or decide_transposed(draft, stage, axes, gpu)
+        if not done and not decide_rows(draft, stage, axes, gpu):
             meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
             if gpu.branches and meets:
                 draft.decide(name, "partition_boundaries")
