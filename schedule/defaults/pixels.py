@@ -53,9 +53,10 @@ def reads_inlined(draft: Draft, stage: Stage, name: str) -> bool:
 
 def tells_apart(stage: Stage) -> bool:
     """Whether values depend on indices themselves, not only through loads."""
-    loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
-    own = {axis.var for axis in stage.axes}
-    others = scalar_nodes(*stage.bodies, stop=loads)
+    values = stage.bodies if stage.reduction is None else stage.reduction.values
+    loads = [node for node in scalar_nodes(*values) if isinstance(node, Load)]
+    own = {axis.var for axis in stage.all_axes}
+    others = scalar_nodes(*values, stop=loads)
     return any(node in own for node in others)
 
 

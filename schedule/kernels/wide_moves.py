@@ -9,10 +9,9 @@ becomes, where `low` is a multiple of 4 in every thread, and elements have 4 byt
 
 Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so
 an index that is a multiple of the access width is aligned, which its coefficients prove. Elements at a fused loop's index are consecutive
-across rows (`flat_offset`). A row's length that only a launch knows is tested
-there, once for a loop: where it is no multiple, accesses to such rows move single elements. So do accesses to arrays with atomic updates.
-Loops over an array private to the thread are written out likewise, so that its elements are registers. Other vectorised loops, and the
-remainders of these, are serial.
+across rows (`flat_offset`). A row's length that only a launch knows is tested there, once for a loop: where it is no multiple, accesses to
+such rows move single elements. So do accesses to arrays with atomic updates. Loops over an array private to the thread are written out
+likewise, so that its elements are registers. Other vectorised loops, and the remainders of these, are serial.
 """
 
 from __future__ import annotations

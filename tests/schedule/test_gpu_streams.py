@@ -190,3 +190,27 @@ def test_vectors_reach_over_the_ends_of_rows(shape: tuple[int, int]) -> None:
         made = _program(algorithm)
         assert any(isinstance(s, VectorStore) for kernel in made.kernels for s in statements_within(kernel.body))
         np.testing.assert_array_equal(interpret_program(made, given, sizes, seed=1)[0], algorithm.interpret(*given))
+
+
+@rd.algorithm(a="f32[h, w]")
+def total(a: rd.Array) -> rd.Array:
+    return rd.sum(a * a, name="s")
+
+
+@rd.algorithm(a="f32[h, 3]", b="f32[3]")
+def weighted(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.sum(a * b, name="s")
+
+
+@pytest.mark.parametrize("algorithm", (total, weighted))
+@pytest.mark.parametrize("shape", ((0, 3), (1, 3), (700, 3)))
+def test_sums_of_short_rows_occupy_all_threads(algorithm: Any, shape: tuple[int, int]) -> None:
+    """Along rows there is work for three of them."""
+    machine = replace(GPU, gpu=Gpu(threads=32, resident=128, subgroup=8))
+    schedule = Schedule(form_stages(algorithm.trace()), (), machine).complete()
+    made = outline_kernels(lower(schedule.graph, schedule.variants(), machine))
+    assert [kernel.extent[0] for kernel in made.kernels] == [32, 32]
+    draw = np.random.default_rng(4)
+    given = [draw.integers(-4, 4, shape).astype("f4"), draw.integers(-4, 4, 3).astype("f4")][: len(made.inputs)]
+    got = interpret_program(made, given, {"h": shape[0], "w": 3}, seed=1)[0]
+    np.testing.assert_array_equal(got, algorithm.interpret(*given))

@@ -40,8 +40,10 @@ def decide_flat(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
 
 
 def is_flat(draft: Draft, stage: Stage) -> bool:
-    """Whether the elements of a stage are computed of those at the same index of arrays of its shape, and of constants."""
-    if len(stage.all_axes) > len(stage.axes) or stage.whole_axes or stage.update or not fold_alone(draft, stage):
+    """Whether the elements of a stage, or those that it folds to one value, are computed of those at the same index of arrays of its shape,
+    and of constants."""
+    axes = stage.axes or stage.reduction_axes
+    if axes != stage.all_axes or stage.whole_axes or stage.update or not fold_alone(draft, stage):
         return False
     inlined = (name for name in draft.demand.inlined if reads_inlined(draft, stage, name))
     sources = [stage, *map(draft.state.stage, inlined)]
@@ -49,7 +51,7 @@ def is_flat(draft: Draft, stage: Stage) -> bool:
         return False
     names, stages = draft.state.uses.names, draft.state.uses.stages
     shapes = {array_name(load.array, names): shape_read(draft, load) for each in sources for load in loads_of(each)}
-    own, shape = tuple(axis.var for axis in stage.axes), tuple(axis.extent for axis in stage.axes)
+    own, shape = tuple(axis.var for axis in axes), tuple(axis.extent for axis in axes)
     for array, points in draft.demand.reads(stage.name).items():
         read = stages.get(array)
         if isinstance(read, Stage) and read.outer and array not in draft.demand.inlined:

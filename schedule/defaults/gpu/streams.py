@@ -38,14 +38,15 @@ def elements_of_flat(draft: Draft, stage: Stage, gpu: Gpu) -> int:
     return lanes if gpu.branches or cost(stage) < INDEX * (lanes - 1) else 1
 
 
-def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
-    """Returns how many neighbours a thread folds at a time of a one-dimensional reduction; 1 unless loads are whole vectors and the
-    operator is arithmetic.
+def elements_of_fold(draft: Draft, stage: Stage, flat: bool, gpu: Gpu) -> int:
+    """Returns how many neighbours a thread folds at a time of a reduction along one axis, or along fused ones (`flat`); 1 unless loads are
+    whole vectors and the operator is arithmetic.
     """
-    fold = stage.reduction
-    if fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine, *fold.neutral):
+    fold, axes = stage.reduction, stage.all_axes
+    if fold is None or not (flat or len(axes) == 1) or not is_arithmetic(*fold.combine, *fold.neutral):
         return 1
-    return _whole_vectors(draft, stage, axis, gpu) if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
+    lanes = _most_lanes(draft, stage, axes, gpu) if flat else _whole_vectors(draft, stage, axes[0], gpu)
+    return lanes if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
 
 
 def elements_of_scan(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
