@@ -51,9 +51,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of, constants_of, expressions_of, statements_within
 
 USUAL = Limits()
-AT_ENTRY = (
-    2 * FUNCTION
-)  # operations that each thread repeats: two mathematical functions take far less time than a launch
+AT_ENTRY = 2 * FUNCTION  # operations, repeated by each thread: two mathematical functions take far less than a launch
 
 
 @seldom_collected

@@ -19,7 +19,7 @@ from raido.schedule.defaults.gpu.bindings import bind, bind_planes
 from raido.schedule.defaults.gpu.block_stages import decide_block_loops
 from raido.schedule.machine import Gpu
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import is_inlined
+from raido.schedule.state import is_inlined, placed_at
 
 
 def decide_transposed(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
@@ -30,6 +30,8 @@ def decide_transposed(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu
         return False
     tile = (next(iter(rows.values())), stage.axes[-1])
     if any(n is not None and n < side for n in (known_extent(draft, axis.extent) for axis in tile)):
+        return False
+    if any(placed_at(draft.state, name, axis.name) for axis in axes):
         return False
     trial, (y, x), height = draft.trial(), (axis.name for axis in tile), max(1, gpu.usual_threads // side)
     planes = [axis.name for axis in stage.axes if axis not in tile]
