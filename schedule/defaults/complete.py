@@ -36,7 +36,8 @@ Memory. Stencils get boundary loops of their own (index-set splitting). Outputs 
 their elements take long. Where a stencil reads neighbouring planes and is not streamed, rows are prefetched four ahead: there are more
 streams than hardware prefetchers follow.
 
-On a GPU, placement is the same but for row tiles, which are for caches, and `gpu` decides the loops.
+On a GPU, placement is the same but for row tiles, which are for caches, and for long rows inside mapped functions, which are computed whole
+(`is_shared_by_threads`); `gpu` decides the loops.
 
 A stage with any loop directive keeps exactly those loops. Readers are decided before the stages that they read. Completion is idempotent.
 """
@@ -54,7 +55,7 @@ from raido.algo.graph.rewrite import loads_in
 from raido.schedule.defaults.array_loops import decide_array_loops
 from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, overlaps_little, row_bytes, rows_of_tile
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
-from raido.schedule.defaults.draft import Draft, known_extent
+from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.function_products import product_site
 from raido.schedule.defaults.gathers import decide_gathers
 from raido.schedule.defaults.gpu.loops import decide_gpu_loops
@@ -67,6 +68,7 @@ from raido.schedule.defaults.planes import is_in_planes, row_tile_axis
 from raido.schedule.defaults.queries import (
     is_made_for_elements,
     is_product_of_rows,
+    is_shared_by_threads,
     is_tiled_product,
     moving_axes,
     outer_axes,
@@ -80,7 +82,6 @@ from raido.schedule.recorded import Directive
 from raido.schedule.replay import IN_BRANCHES, apply_directive, branch_state, in_branch, taken_directives, test_of
 from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.reads import loads_of
-from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage, StageGraph, initial_values
 from raido.schedule.state import (
     State,
@@ -269,7 +270,7 @@ def nested_site(draft: Draft, name: str) -> At | None:
     state = draft.state
     stage = state.stage(name)
     readers = draft.demand.readers(name)
-    if is_in_planes(draft, stage) or not readers or (draft.machine.gpu is not None and is_fold_of_rows(draft, stage)):
+    if is_in_planes(draft, stage) or not readers or is_shared_by_threads(draft, stage):
         return None
     if len(readers) == 1 and (at := beside_reader(draft, stage, *readers)) is not None:
         return at
@@ -310,21 +311,6 @@ def changed_row_site(draft: Draft, name: str) -> At | None:
     own = own and all(point[0] is row.var for point in points)
     long = loop.kind != "vector" and not is_short(stage.axes[-1].extent)
     return At(reader, loop.name) if own and long and old and all(old) else None
-
-
-def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether a stage is a commutative fold of unknown length for each element of the functions around it, over inputs that are there for
-    all elements.
-
-    Threads of a GPU share such a fold, where a single thread would compute it alone inside the reader's loops.
-    """
-    if stage.reduction is None or not stage.reduction.commutative or len(stage.axes) != stage.outer:
-        return False
-    state = draft.state
-    reads = [state.uses.stages.get(array) for array in draft.demand.reads(stage.name)]
-    there = all(not isinstance(read, Stage) or len(read.axes) == read.outer or read.outer == 0 for read in reads)
-    lengths = [known_extent(draft, axis.extent) for axis in stage.reduction_axes]
-    return there and None in lengths and segments_of(stage) is None
 
 
 def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:

@@ -8,8 +8,8 @@ cost least so:
 - each element is read once, as far as is known (once for all indices of an unrolled short axis), or only in one set of loops that several
   stages share (`joins`);
 - or the stage is cheap, and pointwise, or a stencil over stored arrays that a stage with register tiles of rows reads at neighbouring rows
-  (`is_shared_by_rows`): recomputation costs at most `AGAIN` operations for each element. A reader with a stride of s meets one element in
-  s, and unrolled short axes make indices constant.
+  (`is_shared_by_rows`): recomputation costs at most `AGAIN` operations for each element (`AGAIN_BY_THREADS` on a GPU). A reader with a
+  stride of s meets one element in s, and unrolled short axes make indices constant.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ from raido.schedule.state import State, has_explicit_loops, is_inlined
 from raido.schedule.strategies.table import PHASES, strategy_name
 
 AGAIN = 16  # operations: two units do them in two cycles (f32, 128 bits), while an element is stored and loaded at 4 bytes a cycle
+AGAIN_BY_THREADS = (
+    64  # operations of a GPU while an element is stored and loaded: at most 10 a byte of memory, on most devices
+)
+LOAD_BY_THREADS = 4  # operations of a GPU while one load hits its first-level cache: 128 lanes compute, 32 load
 SLOW = 8  # operations that take as long as a division or root, which a single unit computes one by one
 MANY = 1 << 20
 FEW_SCANS = 16  # scans side by side: with more, threads and lanes have scans of their own
@@ -195,11 +199,14 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         return False
     if not is_pointwise(stage) and not is_shared_by_rows(stage, readers, state):
         return False
-    if (times - 1) * evaluation(stage) <= AGAIN:
+    most, more = AGAIN, 0
+    if state.gpu is not None and not state.gpu.in_turn:
+        most, more = AGAIN_BY_THREADS, (LOAD_BY_THREADS - 1) * (len(loads_of(stage)) - 1)
+    if (times - 1) * (evaluation(stage) + more) <= most:
         return True
     times -= sum(1 - pace(reader, point) for reader, point in reads)
     known = all(knows_short_indices(reader, stage, point) for reader, point in reads)
-    return (times - 1) * (evaluation_of_index(stage) if known else evaluation(stage)) <= AGAIN
+    return (times - 1) * ((evaluation_of_index(stage) if known else evaluation(stage)) + more) <= most
 
 
 def pace(reader: Stage, point: Point) -> Fraction:

@@ -30,11 +30,11 @@ def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
         return False
     if len(stage.axes) == 2 and (has_chain(draft, stage) or meets_boundary(draft.state, draft.demand, stage.name)):
         return False
-    sources = [stage, *(draft.state.stage(name) for name in draft.demand.inlined if _reads(draft, stage, name))]
-    if any(_tells_apart(source) for source in sources):
+    sources = [stage, *(draft.state.stage(name) for name in draft.demand.inlined if reads_inlined(draft, stage, name))]
+    if any(tells_apart(source) for source in sources):
         return False
     shapes = {
-        array_name(load.array, draft.state.uses.names): _shape(draft, load)
+        array_name(load.array, draft.state.uses.names): shape_read(draft, load)
         for source in sources
         for load in loads_of(source)
     }
@@ -46,19 +46,22 @@ def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     return True
 
 
-def _reads(draft: Draft, stage: Stage, name: str) -> bool:
+def reads_inlined(draft: Draft, stage: Stage, name: str) -> bool:
+    """Whether a stage reads an inlined one."""
     return stage.name in draft.demand.readers(name)
 
 
-def _tells_apart(stage: Stage) -> bool:
+def tells_apart(stage: Stage) -> bool:
     """Whether values depend on indices themselves, not only through loads."""
-    loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
-    own = {axis.var for axis in stage.axes}
-    others = scalar_nodes(*stage.bodies, stop=loads)
+    values = stage.bodies if stage.reduction is None else stage.reduction.values
+    loads = [node for node in scalar_nodes(*values) if isinstance(node, Load)]
+    own = {axis.var for axis in stage.all_axes}
+    others = scalar_nodes(*values, stop=loads)
     return any(node in own for node in others)
 
 
-def _shape(draft: Draft, load: Load) -> tuple[Expr, ...]:
+def shape_read(draft: Draft, load: Load) -> tuple[Expr, ...]:
+    """Returns the shape of the array of a load; () where it is no argument and no stage's."""
     if isinstance(load.array, Parameter):
         return load.array.shape
     made = draft.state.uses.stages.get(array_name(load.array, draft.state.uses.names))

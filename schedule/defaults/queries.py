@@ -15,13 +15,14 @@ from raido.algo.graph.expr import Array, Axis, Expr, Load, Op, Result, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.elements import ACCESS, EXTRACTED, GATHERED, SCATTERING_BITS, depends_on, element_cycles
 from raido.schedule.cost.private_loops import private_loops
-from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
+from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, is_pointwise, iterations
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of, moves
 from raido.schedule.defaults.short_rows import folds_short_rows, windows_axis
 from raido.schedule.plan import At
 from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.reads import loads_of, scalars_of
+from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 
 ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
@@ -157,10 +158,41 @@ def function_axes(draft: Draft, stage: Stage) -> set[str]:
     found: set[str] = set()
     for array in draft.demand.reads(stage.name):
         inner = None if array in draft.demand.inlined else draft.state.uses.stages.get(array)
-        if isinstance(inner, Stage) and any(extent(draft, axis.extent) > SHORT for axis in inner.axes[inner.outer :]):
+        if not isinstance(inner, Stage) or is_shared_by_threads(draft, inner):
+            continue
+        if any(extent(draft, axis.extent) > SHORT for axis in inner.axes[inner.outer :]):
             chosen = outer_axes(draft, inner, stage.name)
             found.update(takewhile(chosen.__contains__, (axis.name for axis in stage.all_axes)))
     return found
+
+
+def is_shared_by_threads(draft: Draft, stage: Stage) -> bool:
+    """Whether, on a GPU, a stage computes long rows for the elements of the functions around it, of inputs that are there for all elements: a
+    commutative fold of each row, or rows no more than those of an array that it reads.
+
+    Threads of a GPU share a row, where a single thread would compute it alone inside the reader's loops.
+    """
+    state, fold, own, gpu = draft.state, stage.reduction, stage.axes[stage.outer :], draft.machine.gpu
+    if gpu is None or isinstance(state.plan(stage.name).compute, At):
+        return False
+    if fold is None:
+        everywhere = {axis.var for axis in stage.axes}
+        points = draft.demand.points_read(stage.name)
+        plain = own and is_pointwise(stage) and not is_dependent(stage)
+        if not plain or not any(everywhere <= set(point) for point in points):
+            return False
+    elif not fold.commutative or own or segments_of(stage) is not None:
+        return False
+    read = [state.uses.stages.get(array) for array in draft.demand.reads(stage.name)]
+    if not all(not isinstance(each, Stage) or is_there(draft, each) for each in read):
+        return False
+    lengths = [known_extent(draft, axis.extent) for axis in (stage.reduction_axes if fold else own)]
+    return None in lengths or prod(n or 0 for n in lengths) >= 2 * gpu.subgroup
+
+
+def is_there(draft: Draft, stage: Stage) -> bool:
+    """Whether a stage is computed for all elements of the functions around it, or has one value for each."""
+    return stage.outer in (0, len(stage.axes)) or is_shared_by_threads(draft, stage)
 
 
 def axes_of_private_loops(stage: Stage) -> set[str]:

@@ -11,7 +11,7 @@ from raido.algo.graph.expr import Node, SizeVar, Var, fresh
 from raido.schedule.kernels.host_plan import Number
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.alike import KeyRows
-from raido.schedule.nest.nodes import Block, Let, Statement
+from raido.schedule.nest.nodes import Block, Let
 from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
@@ -54,13 +54,14 @@ def make_kernel(
     """The kernel, without a name. given: numbers that belong to the launch alone. faults: whether a fault may
     have been recorded when it ends."""
     own = {*index_variables.blocks, *index_variables.threads}
-    entry: list[Statement] = []
+    entry: list[Let] = []
     while True:
         uses = Uses(Block((*entry, *code.statements)))
         missing = [v for v in uses.variables if v not in own and v not in given and not _is_number(v, known)]
         if not missing:
             break
-        entry[:0] = [Let(v, _value(v, known)) for v in missing]  # type: ignore[arg-type]
+        named = [s for s in entry if s.var not in missing]  # a value that another one needs comes before it
+        entry = [*(Let(v, _value(v, known)) for v in missing), *named]  # type: ignore[arg-type]
     numbers = tuple(v for v in uses.variables if v not in own)
     body = Block((*entry, *code.statements)) if entry else code
     return Kernel(

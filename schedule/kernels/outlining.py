@@ -6,8 +6,9 @@
       for y in 0..h: fold sum = …                 free rows
 
 Allocations, loops and branches around parallel loops, copies and swaps are statements of the plan. Serial code between them runs in kernels
-of one thread, each with as many statements as possible. The host evaluates arithmetic on sizes; other values that it needs (trip counts,
-conditions of branches) a kernel leaves in an array of one element, which is read back.
+of one thread, each with as many statements as possible; a scalar of little arithmetic on arguments, in all kernels that use it. The
+host evaluates arithmetic on sizes; other values that it needs (trip counts, conditions of branches) a kernel leaves in an array of one
+element, which is read back.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from functools import partial
 from typing import TypeGuard
 
 from raido.algo.collector import seldom_collected
+from raido.algo.graph.cost import FUNCTION, operations
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Node, SizeVar, const
-from raido.algo.graph.index import as_index
+from raido.algo.graph.index import as_index, constant_value
 from raido.algo.graph.rewrite import topological
 from raido.schedule.kernels.block_loops import carry_of
 from raido.schedule.kernels.host_plan import (
@@ -49,6 +51,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of, constants_of, expressions_of, statements_within
 
 USUAL = Limits()
+AT_ENTRY = 2 * FUNCTION  # operations, repeated by each thread: two mathematical functions take far less than a launch
 
 
 @seldom_collected
@@ -63,6 +66,7 @@ class _Cutter(Launcher):
     def program(self) -> DeviceProgram:
         """The device program of the whole nest."""
         nest = self.nest
+        self.repeated: dict[Node, int] = {}  # operations of values that kernels compute from arguments at their entries
         for size in nest.sizes:
             self.known.numbers[size] = self.fresh(size.name)
         sizes = tuple(self.known.numbers[size] for size in nest.sizes)
@@ -258,7 +262,7 @@ class _Cutter(Launcher):
         if number is None and not isinstance(s.var, SizeVar):
             nodes_below = topological(s.value)
             waiting = {name for each in self.pending.statements for name in binds(each)}
-            if any(isinstance(node, Read) for node in nodes_below) or not waiting.isdisjoint(nodes_below):
+            if not waiting.isdisjoint(nodes_below) or not self._is_computed_anywhere(s.var, nodes_below):
                 self._wait(s)
             else:
                 self.known.pure[s.var] = s.value
@@ -271,6 +275,25 @@ class _Cutter(Launcher):
             self.known.pure[s.var] = s.value
         if mentions(number, self.data) and not isinstance(s.var, SizeVar):
             self.data.add(name)
+
+    def _is_computed_anywhere(self, var: Node, nodes_below: Sequence[Node]) -> bool:
+        """Whether every kernel that uses a value can compute it at its entry: it reads no memory, or little arithmetic on elements that
+        arguments are known to have saves a launch of one thread, and an array for its result."""
+        reads = [node for node in nodes_below if isinstance(node, Read)]
+        others = [self.repeated[node] for node in nodes_below if node in self.repeated]
+        if not reads and not others:
+            return True
+        cost = operations(nodes_below) + sum(others)
+        if cost > AT_ENTRY or not all(read.buffer in self.nest.inputs and _is_inside(read) for read in reads):
+            return False
+        self.repeated[var] = cost
+        return True
+
+
+def _is_inside(read: Read) -> bool:
+    """Whether an element lies inside its array whatever the sizes are, or is read only where a test of its own says so."""
+    places = [(constant_value(i), constant_value(n)) for i, n in zip(read.indices, read.buffer.shape, strict=True)]
+    return read.predicate is not None or all(i is not None and n is not None and 0 <= i < n for i, n in places)
 
 
 def _is_parallel(s: nodes.Statement) -> TypeGuard[nodes.For]:

@@ -8,10 +8,10 @@ becomes, where `low` is a multiple of 4 in every thread, and elements have 4 byt
     else: an element at a time, each behind a test; in a loop, where a device runs both sides of every branch
 
 Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so
-an index that is a multiple of the access width is aligned, which its coefficients prove. A row's length that only a launch knows is tested
-there, once for a loop: where it is no multiple, accesses to such rows move single elements. So do accesses to arrays with atomic updates.
-Loops over an array private to the thread are written out likewise, so that its elements are registers. Other vectorised loops, and the
-remainders of these, are serial.
+an index that is a multiple of the access width is aligned, which its coefficients prove. Elements at a fused loop's index are consecutive
+across rows (`flat_offset`). A row's length that only a launch knows is tested there, once for a loop: where it is no multiple, accesses to
+such rows move single elements. So do accesses to arrays with atomic updates. Loops over an array private to the thread are written out
+likewise, so that its elements are registers. Other vectorised loops, and the remainders of these, are serial.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.effects import buffers_read, loads, reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
-from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial, strides_of
+from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, flat_offset, new_serial, strides_of
 from raido.schedule.nest.walk import expressions_of, map_block, statements_within, with_blocks
 
 LEAST_COPIED = 4
@@ -221,6 +221,21 @@ def _is_plain(body: Block) -> bool:
     return all(isinstance(s, (Let, Store, Check, If, Block)) for s in statements_within(body))
 
 
+def _is_in_place(store: Store, inside: Sequence[Statement]) -> bool:
+    """Whether iterations change each its own element of an array: it is read at the index of its only store, and not afterwards, so that
+    all are loaded before the first is stored."""
+    where = inside.index(store)
+    reads = [
+        (k, node)
+        for k, s in enumerate(inside)
+        for node in topological(*expressions_of(s))
+        if isinstance(node, (Read, VectorRead)) and node.buffer is store.buffer
+    ]
+    return sum(access.buffer is store.buffer for s in inside for access in writes(s)) == 1 and all(
+        k <= where and isinstance(node, Read) and node.indices == store.indices for k, node in reads
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Move:
     """A wide access: elements of an array from `first` on, and the thread's private memory for them."""
@@ -230,12 +245,15 @@ class _Move:
     own: Buffer
     asked: tuple[Expr, ...]
     """The lengths in memory that are multiples of what moves at once wherever the move is aligned."""
+    across: bool
+    """Whether elements may continue in the next row."""
 
     def load(self, lanes: int) -> VectorStore:
-        return VectorStore(self.own, (ix.as_index(0),), VectorRead(self.array, self.first, 1, lanes, None))
+        return VectorStore(self.own, (ix.as_index(0),), VectorRead(self.array, self.first, 1, lanes, None, self.across))
 
     def store(self, lanes: int) -> VectorStore:
-        return VectorStore(self.array, self.first, VectorRead(self.own, (ix.as_index(0),), 1, lanes, None))
+        own = VectorRead(self.own, (ix.as_index(0),), 1, lanes, None)
+        return VectorStore(self.array, self.first, own, across=self.across)
 
 
 class _Moves:
@@ -250,8 +268,10 @@ class _Moves:
         inside = list(statements_within(loop.body))
         read = [buffer for s in inside for buffer in buffers_read(expressions_of(s))]
         written = [access.buffer for s in inside for access in writes(s)]
-        changed = {*by_element, *written}
-        kept = {*by_element, *read, *(buffer for buffer in written if written.count(buffer) > 1)}
+        in_place = {s.buffer for s in statements if isinstance(s, Store) and _is_in_place(s, inside)}
+        changed = {*by_element, *(buffer for buffer in written if buffer not in in_place)}
+        several = (buffer for buffer in written if written.count(buffer) > 1)
+        kept = {*by_element, *(buffer for buffer in read if buffer not in in_place), *several}
         for s in statements:
             for node in () if isinstance(s, Check) else topological(*expressions_of(s)):
                 if isinstance(node, Read) and node.predicate is None and node.buffer not in changed:
@@ -277,7 +297,7 @@ class _Moves:
             return
         lanes = (ix.as_index(self.lanes),)
         own = Buffer(f"{buffer.name}_{self.lanes}", buffer.dtype, lanes, "register", new_serial(), (), 1, None)
-        moves[of] = _Move(buffer, first, own, asked)
+        moves[of] = _Move(buffer, first, own, asked, flat_offset(buffer, inner) is not None)
 
     def _settled(self, i: NestExpr) -> NestExpr:
         """An index simplified: quotients and remainders by a multiple of the trip count are distributed over the loop where the dividend
@@ -410,4 +430,5 @@ def _multiples(e: Expr, together: int) -> list[Expr] | None:
 
 def _offset(buffer: Buffer, indices: Sequence[NestExpr]) -> Expr:
     """The offset of an element in memory, in elements."""
-    return reduce(ix.add, (ix.mul(i, by) for i, by in zip(indices, strides_of(buffer), strict=False)), ix.as_index(0))
+    parts = (ix.mul(i, by) for i, by in zip(indices, strides_of(buffer), strict=False))
+    return flat_offset(buffer, indices) or reduce(ix.add, parts, ix.as_index(0))

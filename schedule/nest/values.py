@@ -9,6 +9,7 @@ are read by `Read`, and by `Gather` at an index of each lane's own, in its own c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -239,6 +240,22 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
     for extent in reversed(buffer.shape[1:]):
         strides.append(ix.mul(strides[-1], extent))
     return buffer.strides or tuple(reversed(strides[: len(buffer.shape)]))
+
+
+def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr | None:
+    """The offset, in elements, of indices into which a fused loop's index was divided: that index itself in place of the quotient and the
+    remainder by the length of a row. None where no index is so divided, and of buffers whose elements are not in row-major order."""
+    if buffer.strides or not indices:
+        return None
+    total, joined = indices[0], False
+    for length, within in zip(buffer.shape[1:], indices[1:], strict=True):
+        _, terms = ix.linear(total)
+        whole = within.args[0] if isinstance(within, Op) and within.name == "mod" and within.args[1] is length else None
+        quotient = None if whole is None else Op("floordiv", whole.dtype, (whole, length))
+        if whole is not None and quotient is not None and terms.get(quotient) == 1:
+            total, within, joined = ix.sub(total, quotient), whole, True
+        total = ix.add(ix.mul(total, length), within)
+    return ix.canonical(total) if joined else None
 
 
 def lanes_of(e: NestExpr) -> int:

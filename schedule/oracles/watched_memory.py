@@ -104,7 +104,7 @@ class WatchedMemory(Memory):
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
     ) -> np.ndarray:
         """Reads neighbouring elements."""
-        for index in _neighbours(indices, stride, lanes):
+        for index in self._neighbours(indices, stride, lanes, across):
             self.read(index)
         return super().vector_read(indices, stride, lanes, mask, across)
 
@@ -112,15 +112,18 @@ class WatchedMemory(Memory):
         self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None, across: bool = False
     ) -> None:
         """Stores neighbouring elements."""
-        for index, element in zip(_neighbours(indices, stride, len(value)), value, strict=True):
+        for index, element in zip(self._neighbours(indices, stride, len(value), across), value, strict=True):
             self.write(index, element)
+
+    def _neighbours(self, indices: tuple[Any, ...], stride: int, lanes: int, across: bool) -> list[tuple[Any, ...]]:
+        if not across:
+            return [(*indices[:-1], indices[-1] + k * stride) for k in range(lanes)]
+        return list(
+            zip(*np.unravel_index(self.flat_indices(indices, stride, lanes, None, across), self.shape), strict=True)
+        )
 
     def _race(self, indices: Any, first: str, one: Any, second: str, other: Any) -> None:
         raise NestError(f"race: {self.name}{list(map(int, indices))} is {first} by {one} and {second} by {other}")
-
-
-def _neighbours(indices: tuple[Any, ...], stride: int, lanes: int) -> list[tuple[Any, ...]]:
-    return [(*indices[:-1], indices[-1] + k * stride) for k in range(lanes)]
 
 
 def _before(a: Moment, b: Moment) -> bool:

@@ -252,6 +252,7 @@ class Statements:
             count, first = T.Div(T.Max(rounded, T.IntImm("int64", 0)), T.IntImm("int64", s.step)), T.IntImm("int64", 0)
             value = unit.bind(s.var.name, i64, T.Add(tir(low), T.Mul(index, T.IntImm("int64", s.step))))
         unit.variables[s.var] = value
+        self.meanings.pop(s.var, None)  # another branch may name it
         self.block(s.body.statements)
         body = unit.end_block(outer)
         unit.out.append(T.For(index, first, count, T.ForKind.SERIAL, body))

@@ -14,7 +14,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u32, unsigned
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.values import Buffer, Read, strides_of
+from raido.schedule.nest.values import Buffer, Read, flat_offset, strides_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
@@ -68,6 +68,13 @@ class Values:
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Storage, Term]:
         """The storage of an element and its offset there; the indices have been prepared."""
         held = self.unit.held(buffer)
+        remainders = (each for each in (self.meanings.get(i, i) for i in indices) if isinstance(each, Op))
+        if not held.own and any(each.name == "mod" for each in remainders):
+            flat = flat_offset(buffer, [substitute(i, self.meanings) for i in indices])
+            if flat is not None:
+                memo, (offset,) = self.memo, self.prepare(flat)
+                self.memo = memo
+                return held, offset
         return held, self.offset(buffer, [self._index(i) if held.own else self.memo[i] for i in indices])
 
     def _index(self, index: Any) -> Term:

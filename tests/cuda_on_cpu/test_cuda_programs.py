@@ -54,7 +54,12 @@ def grown(a: rd.Array) -> rd.Array:
     return rd.map(lambda x: rd.while_loop(lambda s: s > 1, lambda s: s * rd.f32(1.5), x), a)
 
 
-OWN = (gathered, divided, positive)
+@rd.algorithm(a="f32[n, m]", b="f32")
+def line_sum(a: rd.Array, b: rd.Array) -> tuple[rd.Array, rd.Array, rd.Array]:
+    return a * b, rd.sum(a * b), rd.transpose(a)
+
+
+OWN = (gathered, divided, positive, line_sum)
 LIMIT = 5000
 
 
@@ -103,6 +108,16 @@ def test_faults_name_the_line_and_later_calls_are_well(executables: dict[str, An
     np.testing.assert_array_equal(gathered(a, np.array([4, 0])), np.float32([8, 0]))
     with pytest.raises(ArithmeticFault, match="integer division of 3 by zero"):
         divided(np.int32([3, 3]), np.int32([1, 0]))
+
+
+@pytest.mark.parametrize("shape", ((0, 3), (3001, 3), (2, 5), (5, 1640)))
+def test_arrays_are_rows_of_all_their_elements(executables: dict[str, Any], shape: tuple[int, int]) -> None:
+    """Vectors reach from one row into the next, and end anywhere."""
+    a = np.random.default_rng(5).integers(-9, 9, shape).astype("f4")
+    products, whole, columns = executables["line_sum"](a, np.float32(2))
+    np.testing.assert_array_equal(products, a * 2)
+    np.testing.assert_array_equal(columns, a.T)
+    assert whole == (a * 2).sum(dtype="f8")
 
 
 def test_device_arrays_stay_on_the_device(executables: dict[str, Any], driver: FakeDriver) -> None:

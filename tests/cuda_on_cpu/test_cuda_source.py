@@ -45,7 +45,7 @@ def text_of(*functions: Any) -> str:
 @pytest.fixture(scope="module")
 def twin() -> Twin:
     """All kernels of this file in one text, but those of operations."""
-    functions = [*(case.function for case in CASES.values()), RACY, LARGE, NAMED, LAZY, HALVES]
+    functions = [*(case.function for case in CASES.values()), RACY, LARGE, TOTAL, NAMED, LAZY, HALVES]
     parts = [generate_source(functions), literals_kernel(), SHUFFLES]
     return Twin(Source("\n".join(part.body for part in parts), tuple(k for part in parts for k in part.kernels)))
 
@@ -231,6 +231,27 @@ def test_a_block_with_much_shared_memory_is_given_it_by_the_launch(twin: Twin) -
     given = a.copy()
     twin.launch("large", (2, 1, 1), [given])
     np.testing.assert_array_equal(given, a.reshape(2, 64)[:, ::-1].reshape(-1) + np.tile(np.arange(64), 2))
+
+
+def total(x: Any, a: Any) -> list[Any]:
+    sums = memory("sums", i64, 1, "shared")
+    add = T.Evaluate(atomic("add", i64, at(sums, integer(0)), at(a, x.i)))
+    first = put(sums, integer(0), integer(0, "int64"))
+    return [T.AllocBuffer(sums), first, barrier(), add, barrier(), put(a, x.i, at(sums, integer(0)))]
+
+
+TOTAL = kernel("total", (i64,), total)
+
+
+def test_shared_integers_of_two_words_are_added_word_by_word(twin: Twin) -> None:
+    """Devices compare and exchange them in a loop otherwise. A low word that overflows carries, in any order of the threads."""
+    text = generate_source([TOTAL]).body
+    assert "raido_atomic_add_in_words(&" in text and "raido_atomic_add(&" not in text
+    a = np.random.default_rng(3).integers(-(1 << 62), 1 << 62, 128)
+    a[::3], a[1::3] = -1, (1 << 32) - 1
+    given = a.copy()
+    twin.launch("total", (2, 1, 1), [given])
+    np.testing.assert_array_equal(given, np.repeat(a.reshape(2, 64).sum(1), 64))
 
 
 def named(x: Any, a: Any) -> list[Any]:

@@ -227,3 +227,80 @@ def test_an_index_of_a_step_is_read_once() -> None:
     """It is asked for before it is used."""
     text = print_nest(default_nest(counts_of_steps.trace(), USUAL))
     assert text.count("a[ro]") == text.count("index = i64(a[ro])") == 2
+
+
+@rd.algorithm
+def softmax(a: rd.f32["n", "m"]):
+    def of_row(row: Any) -> Any:
+        e = rd.exp(row - rd.max(row, initial=-np.inf))
+        return e / rd.sum(e)
+
+    return rd.map(of_row, a)
+
+
+@rd.algorithm
+def shares(a: rd.f32["n", "m"]):
+    def of_row(row: Any) -> Any:
+        e = rd.exp(rd.sin(rd.cos(rd.log1p(rd.abs(row)))))
+        return e / rd.sum(e)
+
+    return rd.map(of_row, a)
+
+
+@rd.algorithm
+def spreads_of_pairs(a: rd.f32["n"], b: rd.f32["m"]):
+    def of_element(x: Any) -> Any:
+        e = rd.exp(rd.sin(rd.cos(rd.log1p(rd.abs(x * b)))))
+        return rd.sum(rd.abs(e - rd.mean(e)))
+
+    return rd.map(of_element, a)
+
+
+@pytest.mark.parametrize("algorithm", (softmax, shares))
+def test_threads_share_the_rows_of_a_mapped_function(algorithm: Any) -> None:
+    """One thread would go through each row alone, its neighbours a row apart from it; rows of known length are no exception."""
+    program, draw = algorithm.trace(), np.random.default_rng(1)
+    for sizes in ({}, {"m": 1024}):
+        complete = Schedule(form_stages(program), (), USUAL).complete(sizes=sizes)
+        assert complete["map_1"].plan.loops[3].level == "thread.x" and "compute_at" not in str(complete)
+    nest = default_nest(program, SMALL)
+    for shape in ((0, 3), (5, 40), (3, 1)):
+        check_same(nest, program, [draw.random(shape, "f4")], dict(zip("nm", shape, strict=True)))
+
+
+def test_values_that_are_cheaper_than_their_memory_are_computed_again() -> None:
+    """An exponential takes a GPU less time than its element takes to memory and back."""
+    assert 's["elementwise_1"].inline()' in str(Schedule(form_stages(softmax.trace()), (), USUAL).complete())
+    assert 's["elementwise_1"].inline()' not in str(Schedule(form_stages(shares.trace()), (), USUAL).complete())
+
+
+def test_rows_that_no_array_has_stay_in_their_thread() -> None:
+    """All of them at once may be more than memory holds."""
+    assert 'compute_at("map_1"' in str(Schedule(form_stages(spreads_of_pairs.trace()), (), USUAL).complete())
+
+
+@rd.algorithm
+def transposed(a: rd.f32["n", "m"], b: rd.f32["m", "n"]):
+    return a.T * 2 + b
+
+
+@rd.algorithm
+def turned(a: rd.u8["n", "m"]):
+    return rd.flip(a, 0).T
+
+
+@rd.algorithm
+def planes_of_colours(a: rd.i32["k", "n", "m", "c"]):
+    return rd.transpose(a, (0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("algorithm", (transposed, turned, planes_of_colours))
+def test_arrays_read_across_their_rows_go_through_shared_memory(algorithm: Any) -> None:
+    """Neighbouring threads load neighbouring elements, and store them, and columns of the copy lie in different banks."""
+    program = algorithm.trace()
+    for machine in (USUAL, SMALL):
+        text = str(Schedule(form_stages(program), (), machine).complete())
+        assert text.count('scope="shared")') == 1 and ".store(pad=1)" in text and '.bind("xi", "thread.x")' in text
+    nest = default_nest(program, SMALL)
+    for seed in range(6):
+        check_same(nest, program, *random_arguments(program, random.Random(seed)))

@@ -3,9 +3,10 @@
 Maps, stencils and reductions assign results to threads: neighbours along the axis with most contiguous accesses are neighbours along
 thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and reduction axes, stay inside the
 thread; of a streaming stage a thread takes as many neighbours as one access moves (`streams.py`). Where stages compute arrays for each
-element of mapped functions, a thread has a whole element. A reduction to one value, or of few results, folds chunks (`long_folds.py`).
-Stencils have boundary loops, on devices whose branches cost one side. Stages in blocks by their strategy take `parallel`: their iterations
-are distributed over threads.
+element of mapped functions, a thread has a whole element. The axes of stages that treat all elements of equal arrays alike are fused
+(`flat.py`). Arrays that are read across their rows go through shared memory (`block_transposes.py`). A reduction to one value, or of few
+results, folds chunks (`long_folds.py`). Stencils have boundary loops, on devices whose branches cost one side. Stages in blocks by their
+strategy take `parallel`: their iterations are distributed over threads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from raido.schedule.defaults.draft import Draft, extent, known, known_extent
 from raido.schedule.defaults.gpu.bindings import bind, bind_fold, bind_pieces, bind_planes, fold_alone
 from raido.schedule.defaults.gpu.block_products import decide_long_tiles, decide_tiles, is_in_tiles, most_of_sum
 from raido.schedule.defaults.gpu.block_stages import decide_block_loops
+from raido.schedule.defaults.gpu.block_transposes import decide_transposed
+from raido.schedule.defaults.gpu.flat import decide_flat, is_flat
 from raido.schedule.defaults.gpu.long_folds import decide_long_columns, decide_long_rows, is_often_few
 from raido.schedule.defaults.gpu.matrix_products import decide_matrix_products
 from raido.schedule.defaults.gpu.streams import elements_of_fold, elements_of_scan, elements_of_thread
@@ -84,7 +87,9 @@ def decide_gpu_loops(draft: Draft, name: str) -> None:
             decide_few_results(draft, stage, axes, gpu, 0 if few else most)
         if most:
             decide_long_tiles(draft, stage, most, gpu)
-        if not (tiles and decide_tiles(draft, stage, gpu)) and not decide_rows(draft, stage, axes, gpu):
+        done = (tiles and decide_tiles(draft, stage, gpu)) or decide_flat(draft, stage, gpu)
+        done = done or decide_transposed(draft, stage, axes, gpu)
+        if not done and not decide_rows(draft, stage, axes, gpu):
             meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
             if gpu.branches and meets:
                 draft.decide(name, "partition_boundaries")
@@ -184,27 +189,32 @@ def decide_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     """Schedules a reduction to one value: a block folds a chunk, each thread a part of it; a further block folds the results of blocks."""
     assert stage.reduction is not None
     name, (first, *rest) = stage.name, stage.reduction_axes
-    threads = gpu.usual_threads
+    threads, commutative, line = gpu.usual_threads, stage.reduction.commutative, first.name
+    flat = bool(rest) and commutative and is_flat(draft, stage)
+    if flat:
+        line, rest = draft.fuse(name, [axis.name for axis in stage.reduction_axes]), []
     row = prod(extent(draft, axis.extent) for axis in rest)
     each = max(2, draft.machine.task >> 5)
-    outer, inner = first.name + "o", first.name + "i"
-    if not stage.reduction.commutative and rest:
-        if draft.decide(name, "split", axis=first.name, factor=max(2, draft.machine.task // row)):
+    outer, inner = line + "o", line + "i"
+    if not commutative and rest:
+        if draft.decide(name, "split", axis=line, factor=max(2, draft.machine.task // row)):
             draft.decide(name, "parallel", axis=outer)
         return
-    if not draft.decide(name, "split", axis=first.name, factor=max(2, threads * each // row)):
+    if not draft.decide(name, "split", axis=line, factor=max(2, threads * each // row)):
         return
-    if stage.reduction.commutative and (lanes := elements_of_fold(draft, stage, first, gpu)) > 1:
-        decide_wide_chunks(draft, name, first.name, threads, lanes)
+    if commutative and (lanes := elements_of_fold(draft, stage, flat, gpu)) > 1:
+        decide_wide_chunks(draft, name, line, threads, lanes)
         return
-    line, factor = (rest[-1].name, threads) if rest else (inner, threads if stage.reduction.commutative else each)
+    if rest and (known_extent(draft, rest[-1].extent) or gpu.subgroup) < gpu.subgroup:
+        rest = []  # each thread folds whole rows
+    line, factor = (rest[-1].name, threads) if rest else (inner, threads if commutative else each)
     if not draft.decide(name, "split", axis=line, factor=factor):
         return
-    if stage.reduction.commutative:
+    if commutative:
         between = [inner, *(axis.name for axis in rest[:-1])] if rest else []
         draft.decide(name, "reorder", axes=(outer, line + "i", *between, line + "o"))
     bind(draft, name, [outer], "block")
-    bind_fold(draft, name, line + ("i" if stage.reduction.commutative else "o"))
+    bind_fold(draft, name, line + ("i" if commutative else "o"))
 
 
 def decide_wide_chunks(draft: Draft, name: str, axis: str, threads: int, lanes: int) -> None:

@@ -7,6 +7,7 @@ device runs both sides of every branch, and the tail code of each thread costs m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from raido.algo.graph import index
@@ -31,14 +32,21 @@ def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     return lanes if gpu.branches or cost(stage) < INDEX * (lanes - 1) else 1
 
 
-def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
-    """Returns how many neighbours a thread folds at a time of a one-dimensional reduction; 1 unless loads are whole vectors and the
-    operator is arithmetic.
+def elements_of_flat(draft: Draft, stage: Stage, gpu: Gpu) -> int:
+    """Returns how many neighbours a thread takes of a stage whose elements lie as those that it reads, rows of any length."""
+    lanes = _most_lanes(draft, stage, stage.axes, gpu) if _is_arithmetic(*scalars_of(stage)) else 1
+    return lanes if gpu.branches or cost(stage) < INDEX * (lanes - 1) else 1
+
+
+def elements_of_fold(draft: Draft, stage: Stage, flat: bool, gpu: Gpu) -> int:
+    """Returns how many neighbours a thread folds at a time of a reduction along one axis, or along fused ones (`flat`); 1 unless loads are
+    whole vectors and the operator is arithmetic.
     """
-    fold = stage.reduction
-    if fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine, *fold.neutral):
+    fold, axes = stage.reduction, stage.all_axes
+    if fold is None or not (flat or len(axes) == 1) or not is_arithmetic(*fold.combine, *fold.neutral):
         return 1
-    return _whole_vectors(draft, stage, axis, gpu) if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
+    lanes = _most_lanes(draft, stage, axes, gpu) if flat else _whole_vectors(draft, stage, axes[0], gpu)
+    return lanes if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
 
 
 def elements_of_scan(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
@@ -57,15 +65,21 @@ def _is_arithmetic(*nodes: Node) -> bool:
 
 def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     """Returns the elements of a 16-byte vector along `x`, if all accesses are aligned, whole vectors; else 1."""
-    moved = [*stage.bodies, *loads_of(stage)]
-    lanes = WIDEST_ACCESS // max(e.dtype.itemsize for e in moved)
+    lanes = _most_lanes(draft, stage, stage.axes or (x,), gpu)
     lengths = [known_extent(draft, axis.extent) for axis in stage.axes or (x,)]
     aligned = len(lengths) == 1 or (lengths[-1] is not None and lengths[-1] % max(1, lanes) == 0)
-    enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident
     points = draft.demand.points_read(stage.name)
-    if lanes < 2 or not aligned or not enough or not points:
+    if lanes < 2 or not aligned or not points:
         return 1
     return lanes if all(_lies_as(point, x.var, lanes) for point in points) else 1
+
+
+def _most_lanes(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> int:
+    """Returns the elements of a 16-byte vector of the widest type; 1 where they are known to be fewer than keep all threads busy."""
+    lanes = max(1, WIDEST_ACCESS // max(e.dtype.itemsize for e in (*stage.bodies, *loads_of(stage))))
+    lengths = [known_extent(draft, axis.extent) for axis in axes]
+    enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident
+    return lanes if enough else 1
 
 
 def _lies_as(point: Point, x: Var, lanes: int) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -107,11 +107,12 @@ class ThreadFolds:
     def threads(self, cursor: LoopCursor, position: int, low: Expr, high: Expr, step: int) -> int:
         """The greatest trip count of the loop; raises ScheduleError if it is no constant."""
         lowered, loop = cursor.lowered, cursor.lowered.plan.loops[position]
-        (axis, *others) = lowered.axis_of[loop.name]
-        extent = next(a.extent for a in lowered.stage.all_axes if a.name == axis)
-        most = extent_bound(low, ix.sub(high, 1), extent, self.builder.assumptions, self.builder.meaning)
+        extents = (a.extent for a in lowered.stage.all_axes if a.name in lowered.axis_of[loop.name])
+        most = extent_bound(
+            low, ix.sub(high, 1), reduce(ix.mul, extents), self.builder.assumptions, self.builder.meaning
+        )
         known = ix.constant_value(most)
-        if known is None or others:
+        if known is None:
             raise refused(
                 cursor,
                 loop,

@@ -55,11 +55,12 @@ _PLAIN = re.compile(r"\w+(\.at\[\d+\])?|\d[\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array in memory: its name, the dtype of its elements, and whether it is private to a thread."""
+    """An array in memory: its name, the dtype of its elements, and whether it is private to a thread, or shared by a block's."""
 
     name: str
     dtype: DType
     private: bool
+    shared: bool = False
 
 
 class Expressions:
@@ -361,14 +362,16 @@ class Expressions:
             raise CompileError(f'kernel "{self.kernel}" calls {error}') from None
 
     def update(self, name: str, address: Any, *values: Any) -> str:
-        """An atomic access to an element; one with a result is declared in a statement, so that TIR's order is kept."""
+        """An atomic access to an element; one with a result is declared in a statement, so that TIR's order is kept. Stores have none, and
+        additions to integers of two words in shared memory, where the machine has atomic additions to one."""
         array, index = self.element(address.args[0])
         dtype = array.dtype
         if name not in _UPDATES or dtype.bits < 32 or (dtype.is_float and name != "add"):
             raise CompileError(f"CUDA C has no atomic {name} of {dtype}")
         given = [f"&{array.name}[{self.index(index)[1]}]", *(self.one(value) for value in values)]
-        call = f"raido_atomic_{name}({', '.join(given)})"
-        if name == "store":
+        in_words = array.shared and name == "add" and dtype.bits > 32 and not dtype.is_float
+        call = f"raido_atomic_{name}{'_in_words' if in_words else ''}({', '.join(given)})"
+        if name == "store" or in_words:
             self.writer.lines.append(f"{call};")
             return ""
         return self.writer.declare(dtype, "seen", call)

@@ -77,6 +77,13 @@ RAIDO_INLINE i64 raido_atomic_add(i64* p, i64 v) { return (i64)atomicAdd((u64*)p
 RAIDO_INLINE u64 raido_atomic_add(u64* p, u64 v) { return atomicAdd(p, v); }
 RAIDO_INLINE f32 raido_atomic_add(f32* p, f32 v) { return atomicAdd(p, v); }
 RAIDO_INLINE f64 raido_atomic_add(f64* p, f64 v) { return atomicAdd(p, v); }
+// An element of two words in shared memory, where a 64-bit addition is a compare-exchange loop: the low word, and the high one if that carries.
+// The element is whole once all threads have added.
+template <class T> RAIDO_INLINE void raido_atomic_add_in_words(T* p, T v) {
+  const u32 low = (u32)v;
+  const u32 high = (u32)((u64)v >> 32) + (atomicAdd((u32*)p, low) + low < low);
+  if (high != 0) atomicAdd((u32*)p + 1, high);
+}
 #define RAIDO_ATOMIC(name, function) template <class T> RAIDO_INLINE T raido_atomic_##name(T* p, T v) { return function(p, v); }
 RAIDO_ATOMIC(min, atomicMin)
 RAIDO_ATOMIC(max, atomicMax)

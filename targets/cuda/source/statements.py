@@ -113,7 +113,7 @@ class Statements:
             self._allocate_shared(name, dtype, length)
         else:
             self.line(f"alignas(16) {type_text(dtype)} {name}[{length}];")
-        self.expressions.arrays[buffer] = Array(name, dtype, not shared)
+        self.expressions.arrays[buffer] = Array(name, dtype, not shared, shared)
 
     def _allocate_shared(self, name: str, dtype: DType, length: int) -> None:
         offset = -(-self.shared // 16) * 16
