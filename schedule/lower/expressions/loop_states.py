@@ -236,9 +236,11 @@ class _Guessing:
 
 def _below_loops(node: Node) -> Sequence[Node]:
     """The scalar operands of a node; of a loop those evaluated before its iterations."""
-    if isinstance(node, (Loop, While)):
-        return (*node.init, node.count) if isinstance(node, Loop) else node.init
-    return scalars_below(node)
+    below = scalars_below(node)
+    if not isinstance(node, (Loop, While)):
+        return below
+    before = {*node.init, *((node.count,) if isinstance(node, Loop) else ())}
+    return [operand for operand in below if operand in before]
 
 
 def _chosen_among(e: Expr) -> list[Expr]:
