@@ -17,13 +17,13 @@ import os
 import re
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raido.algo.documents import Unreadable, parse_json
+from raido.algo.trace.locations import user_site, warn_at
 from raido.targets.private_files import ELSEWHERE, Untrusted, closing, open_file, open_folder, write_file
 
 _MAGIC = "raido-cache-1"
@@ -115,7 +115,9 @@ class Cache:
             return False
         except OSError as error:
             self._usable = False
-            self._say(f"raido works without a compile cache: {self.folder} cannot be written ({error.strerror})")
+            self._say(
+                f"raido works without a compile cache: {self.folder} cannot be written ({error.strerror}): {ELSEWHERE}"
+            )
             return False
         self._bound(len(blob))
         return True
@@ -211,7 +213,7 @@ class Cache:
         with self._lock:
             first, self._said = not self._said, True
         if first:
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warn_at(user_site(), text, RuntimeWarning)
 
     def _files(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result, int]]:
         """Entries and writers' temporary files, each with its status and the descriptor of its open folder."""

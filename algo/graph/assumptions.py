@@ -37,6 +37,7 @@ from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 Interval: TypeAlias = tuple[Expr, Expr]
 Terms: TypeAlias = "frozenset[tuple[Expr, int]]"
 _MOST_PARTS = 256
+_MOST_GOALS = 4096  # of one proof: the longest in the tests has 1,100, and a search that finds none is exponential
 
 
 def interval(e: Expr, ranges: Mapping[Var, Interval], assumptions: Assumptions | None = None) -> Interval | None:
@@ -265,7 +266,7 @@ class Assumptions:
         self._failed[key] = constant  # a proof that comes back to what it is to prove is none
         if self._is_false_somewhere(constant, terms):
             return False
-        if not (self._is_known(constant, key) or self._prove(constant, terms, 8, 3)):
+        if not (self._is_known(constant, key) or self._prove(constant, terms, 8, 3, [_MOST_GOALS])):
             return False
         self._proved[key] = constant
         if failed is None:
@@ -349,22 +350,27 @@ class Assumptions:
             return e.args[0]
         return e
 
-    def _prove(self, constant: int, terms: dict[Expr, int], depth: int, assumptions: int) -> bool:
-        """Whether constant + Σ c·atom >= 0 is provable: atoms are replaced by bounds, and at most `assumptions` assumptions are subtracted."""
+    def _prove(self, constant: int, terms: dict[Expr, int], depth: int, assumptions: int, left: list[int]) -> bool:
+        """Whether constant + Σ c·atom >= 0 is provable: atoms are replaced by bounds, and at most `assumptions` assumptions are subtracted.
+
+        left: the number of further goals that the proof may go through, counted down.
+        """
         if constant >= 0 and all(c > 0 and isinstance(atom, (SizeVar, Count)) for atom, c in terms.items()):
             return True
-        if depth == 0 or not terms:
+        if depth == 0 or not terms or not left[0]:
             return False
+        left[0] -= 1
         constant, terms = _in_lowest_terms(constant, terms)
         key = (constant, frozenset(terms.items()))
         tried = self._goals.get(key)
         if tried is not None and (tried[2] or (tried[0] >= depth and tried[1] >= assumptions)):
             return tried[2]
-        answer = self._search(constant, terms, depth - 1, assumptions)
-        self._goals[key] = (depth, assumptions, answer)
+        answer = self._search(constant, terms, depth - 1, assumptions, left)
+        if answer or left[0]:
+            self._goals[key] = (depth, assumptions, answer)
         return answer
 
-    def _search(self, constant: int, terms: dict[Expr, int], depth: int, assumptions: int) -> bool:
+    def _search(self, constant: int, terms: dict[Expr, int], depth: int, assumptions: int, left: list[int]) -> bool:
         atoms = list(terms) if len(terms) == 1 else sorted(terms, key=_elimination_order)
         for atom in atoms:
             c = terms[atom]
@@ -374,13 +380,13 @@ class Assumptions:
             every, options = cases
             rest = {a: k for a, k in terms.items() if a is not atom}
             goals = (
-                self._prove(*combine(_scaled(constant, rest, scale), linear(value), c), depth, assumptions)
+                self._prove(*combine(_scaled(constant, rest, scale), linear(value), c), depth, assumptions, left)
                 for value, scale in options
             )
             if options and (all(goals) if every else any(goals)):
                 return True
         return any(
-            self._prove(*combine((constant, terms), part, -1), depth, assumptions - 1)
+            self._prove(*combine((constant, terms), part, -1), depth, assumptions - 1, left)
             for part in (self._parts if assumptions else ())
             if _helps(part[1], terms)
         )

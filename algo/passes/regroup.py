@@ -75,14 +75,9 @@ def _plain(program: Program, array: Array) -> Generate | None:
 
 def _ungrouped(program: Program, form: Generate, uses: Counter[Array]) -> Result | None:
     """Returns the array of a form's elements in the shape of an array that it regroups; None where it regroups none."""
-    (body,) = form.bodies
     if any(isinstance(node, Count) for node in topological(*(axis.extent for axis in form.axes))):
         return None
-    while found := next(_pointwise(program, body, uses), None):
-        inner, made = found
-        values = {axis.var: e for axis, e in zip(made.axes, inner.indices, strict=True)}
-        body = substitute(body, {inner: substitute(made.bodies[0], values)})
-    axes = form.axes
+    body, axes = _inlined(program, form, uses), form.axes
     while regrouping := next(_regroupings(axes, body, program), None):
         first, end, dims, indices = regrouping
         parts = tuple(Axis(fresh("_"), n) for n in dims)
@@ -97,6 +92,20 @@ def _ungrouped(program: Program, form: Generate, uses: Counter[Array]) -> Result
     if axes is form.axes:
         return None
     return _repeated(body, axes) or Result(Generate(axes, (body,)), 0)
+
+
+def _inlined(program: Program, form: Generate, uses: Counter[Array]) -> Expr:
+    """Returns the body of a form with its pointwise producers substituted, and theirs, each body rewritten once."""
+    values: dict[Node, Node] = {}
+    bodies, readers = [(form.bodies[0], values)], list[tuple[Load, dict[Node, Node]]]()
+    for body, values in bodies:
+        for load, made in _pointwise(program, body, uses):
+            renamed = (values.get(e, e) for e in load.indices)
+            bodies.append((made.bodies[0], {axis.var: e for axis, e in zip(made.axes, renamed, strict=True)}))
+            readers.append((load, values))
+    for (body, values), (load, above) in zip(reversed(bodies), reversed(readers), strict=False):
+        above[load] = substitute(body, values)
+    return substitute(*bodies[0])
 
 
 def _pointwise(program: Program, body: Expr, uses: Counter[Array]) -> Iterator[tuple[Load, Generate]]:

@@ -13,6 +13,11 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves
 from raido.algo.trace.value import Array
 
+ARGUMENT_ORDER = (
+    "this order: rd.map(f, a), rd.stencil(f, a), rd.tabulate(shape, f), rd.reduce(op, neutral, a), "
+    "rd.loop(n, body, init), rd.while_loop(condition, body, init)"
+)
+
 
 class EndlessCall(TraceError, RecursionError):
     """A function that calls itself without end."""
@@ -24,7 +29,8 @@ def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) 
     `form` is the call that the combinator documents, such as "body(i, state)".
     """
     if not callable(function):
-        raise TraceError(complaint(f"{form or 'the argument'} must be a function, not {type(function).__name__}"))
+        message = f"{form or 'the argument'} must be a function, not {type(function).__name__}"
+        raise TraceError(complaint(message, remedy=ARGUMENT_ORDER))
     trace = current()
     trace.level += 1
     if trace.note is not None:

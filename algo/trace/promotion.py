@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
+from types import CoroutineType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bf16, bool_, dtype_of, f16, f32, f64, i64, kind_of, u64
 from raido.algo.graph.expr import Constant, const
 from raido.algo.graph.index import as_index
+from raido.algo.trace.calling import ARGUMENT_ORDER
 from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array
@@ -52,11 +54,7 @@ def lift(value: Any) -> Array:
     if isinstance(value, Unfinished):
         value.refuse()
     if callable(value):
-        remedy = (
-            "this order: rd.map(f, a), rd.stencil(f, a), rd.tabulate(shape, f), rd.reduce(op, neutral, a), "
-            "rd.loop(n, body, init), rd.while_loop(condition, body, init)"
-        )
-        raise TraceError(complaint("a function where a value is expected", remedy=remedy))
+        raise TraceError(complaint("a function where a value is expected", remedy=ARGUMENT_ORDER))
     if value is None:
         remedy = "a function that returns its value; of the results of an algorithm, leave it out"
         raise TraceError(complaint("None where a value is expected", remedy=remedy))
@@ -75,6 +73,8 @@ _REMEDIES = {
     bytes: "np.frombuffer(b, np.uint8) for the bytes as numbers; ord('a') for a character",
     range: "rd.iota(n)",
     set: "rd.array([...]) of its values",
+    GeneratorType: "a function that returns, not one with `yield`; of a generator's values, rd.array([*values])",
+    CoroutineType: "a function without `async`",
 }
 
 

@@ -82,7 +82,7 @@ def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Si
             annotation = _evaluated(function, parameter.annotation)
             declared = None if annotation is parameter.empty else annotation
         positional.append(Declaration(parameter.name, _type(function, parameter.name, declared)))
-    returned = types.get("returns", function.__annotations__.get("return"))
+    returned = types.get("returns", getattr(function, "__annotations__", {}).get("return"))
     result = as_type(_evaluated(function, returned)) if returned is not None else None
     return Signature(tuple(positional), defaults, frozenset(required), result)
 

@@ -54,6 +54,12 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str, str]] = {
         "rd.reduce over a scalar",
         "rd.reduce(op, neutral, array)",
     ),
+    "a neutral element before its operator": (
+        lambda x: rd.reduce(0.0, rd.add, x),
+        "must be a function, not float",
+        "rd.reduce(op, neutral, a)",
+    ),
+    "a generator of values": (lambda x: rd.array(v for v in (1.0, 2.0)) + x[0], "generator", "rd.array([*values])"),
     "a recurrence as a scan": (
         lambda x: rd.scan(lambda c, v: (c + v, c * v), 0.0, x),
         "returns another structure",
@@ -80,3 +86,7 @@ def test_the_message_says_how_a_function_is_called(mistake: str) -> None:
 def test_an_error_inside_a_function_stays_as_it_is() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         rd.algorithm(lambda x: rd.map(lambda v: v + None, x)).trace(rd.f32["n"])
+
+
+def test_a_function_without_annotations_may_be_an_algorithm() -> None:
+    assert rd.algorithm(abs).interpret(np.array([-1.0, 2.0])).tolist() == [1.0, 2.0]

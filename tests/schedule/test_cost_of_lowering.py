@@ -52,6 +52,15 @@ def test_a_stencil_is_lowered_in_few_calls():
     assert calls_of_lowering(five_points) < 19_500
 
 
+def test_a_nest_of_loops_is_lowered_in_work_that_is_no_power_of_its_depth():
+    """Bounds of states are found for the loops directly inside an iteration, and the search for a proof ends."""
+
+    def nested(depth, value):
+        return rd.loop(2, lambda i, s: nested(depth - 1, s + i), value) if depth else value + 1
+
+    assert calls_of_lowering(rd.algorithm(x="i64[n]")(lambda x: rd.map(lambda v: nested(4, v), x))) < 1_500_000
+
+
 def test_gangs_of_a_product_are_formed_in_few_calls():
     """What is the same of every access to a row of sums is asked once, and passes that have nothing to change look at each node once."""
     schedule = Schedule(form_stages(product.trace())).complete(Machine())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from counted_calls import calls_of
 from nests import hold
 
 import raido as rd
@@ -90,3 +91,16 @@ def test_an_array_that_others_read_in_its_own_shape_keeps_it():
 
     for got, want in zip(both(numbers(3, 4)), both.interpret(numbers(3, 4)), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_a_chain_of_expressions_is_looked_through_in_linear_work():
+    def calls(length):
+        @rd.algorithm
+        def chain(a: rd.f32["n"]):
+            for _ in range(length):
+                a = rd.sqrt(a * a + 1)
+            return a
+
+        return calls_of(chain.trace)
+
+    assert calls(80) < 2.5 * calls(40)

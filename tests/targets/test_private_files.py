@@ -140,8 +140,9 @@ def test_a_folder_of_root_that_may_only_be_read_serves_all_users(open_place: Pat
     with acting_as(NOBODY):
         cache = Cache(open_place / "cache")
         assert cache.get(KEY) == (b"object", {"a": 1})
-        with pytest.warns(RuntimeWarning, match="cannot be written .Permission denied"):
+        with pytest.warns(RuntimeWarning, match="cannot be written .Permission denied.: name a folder") as warned:
             assert not cache.put(KEY, b"new", {})
+        assert warned[0].filename == __file__  # the user's own line
         assert cache.get(KEY) == (b"object", {"a": 1})
 
 

@@ -17,7 +17,7 @@ from raido.algo.graph.assumed import assumed
 from raido.algo.graph.assumptions import Assumptions, Interval, interval
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Checked, Expr, Item, Loop, Node, Op, Var, While, const
-from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, substitute
+from raido.algo.graph.rewrite import children, free_variables, post_order, scalar_nodes, scalars_below, substitute
 from raido.schedule.lower.expressions.index_checks import is_affine, range_of, same_value
 
 _GUESSES = 6  # of one side of a state: a loop compares it with few numbers, and each costs a proof in every pass
@@ -140,7 +140,7 @@ class _Guessing:
     def __init__(self, loop: Loop | While, assumptions: Assumptions, values: Mapping[Node, Node]) -> None:
         self.loop, self.assumptions, self.values = loop, assumptions, values
         self.own = {*loop.state, *((loop.index,) if isinstance(loop, Loop) else ())}
-        self.order = scalar_nodes(*loop.body)
+        self.order = post_order(loop.body, _below_loops)
 
     def bounds(self) -> list[Bound]:
         """The bounds that hold at the start of every iteration and after the loop; each state has bounds on both sides, or none."""
@@ -232,6 +232,15 @@ class _Guessing:
         sides = [{var for var, _, least in bounds if least == side} for side in (True, False)]
         both = sides[0] & sides[1]
         return [bound for bound in bounds if bound[0] in both]
+
+
+def _below_loops(node: Node) -> Sequence[Node]:
+    """The scalar operands of a node; of a loop those evaluated before its iterations."""
+    below = scalars_below(node)
+    if not isinstance(node, (Loop, While)):
+        return below
+    before = {*node.init, *((node.count,) if isinstance(node, Loop) else ())}
+    return [operand for operand in below if operand in before]
 
 
 def _chosen_among(e: Expr) -> list[Expr]:
