@@ -246,6 +246,7 @@ class Target:
             {"avx512dq", "avx512vl"} <= set(features),
             machine.streams_apart,
             "avx512_vnni" in features or "avx_vnni" in features,
+            "avx512_vbmi2" in features,
         )
 
     @property

@@ -280,7 +280,7 @@ def _each_lane(
     b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, nowhere: str
 ) -> tuple[Value, str, Callable[[], None]]:
     """Begins a loop over the lanes. Returns the lane, its element's address (`nowhere` if inactive), and a function that ends the loop."""
-    offset_room = _room(b, offsets)
+    offset_room = _room(b, b.convert("sext", offsets, i64))
     mask_room = _room(b, b.convert("zext", mask, u8)) if mask else ""
     before, loop, done, after = b.label, b.fresh_label("lane"), b.fresh_label("lanes"), b.name()
     lane = Value(i64, 1, b.name())

@@ -152,13 +152,12 @@ class MemoryHelpers:
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:
-        """(base, start, offsets from it[, mask]) -> values of a small constant table; inactive lanes are 0."""
+        """(base, start, offsets from it[, mask]) -> values of a small table that begins at `start`; inactive lanes are 0."""
         memory = memory_dtype(dtype)
         shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
 
         def body(b: TextBuilder, base: str, start: Value, offsets: Value, mask: Value | None = None) -> str:
-            indices = b.binary("add", offsets, b.spread(start, lanes))
-            return look_up(b, base, indices, mask, memory, entries).text
+            return look_up(b, address_of(b, base, start, memory), offsets, mask, memory, entries).text
 
         symbol = f"rd.look_up{entries}{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
