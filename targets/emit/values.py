@@ -36,7 +36,7 @@ from raido.schedule.nest.values import (
 from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Window
 from raido.targets.emit.extremes import Networks
-from raido.targets.emit.joins import emit_row, halves_of, row_of
+from raido.targets.emit.joins import emit_row, parts_of, row_of
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, fits_i32, index_product, index_sum, tir
@@ -98,9 +98,9 @@ class Values:
 
     def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
         if isinstance(e, Op):
-            if (halves := halves_of(e)) is not None:
-                helper = self.unit.helpers.values.join(halves[0].dtype, lanes_of(e), e.dtype)
-                return self.unit.call(helper, e.dtype, lanes_of(e), *map(self.tir, halves))
+            if (parts := parts_of(e)) is not None:
+                helper = self.unit.helpers.values.join(parts[0].dtype, lanes_of(e), len(parts), e.dtype)
+                return self.unit.call(helper, e.dtype, lanes_of(e), *map(self.tir, parts))
             return self._index(e, plain) if e.dtype is i64 else emit_operation(self, e, plain)
         if isinstance(e, Const):
             return self.literal(e)

@@ -39,9 +39,9 @@ def _shape(entries: int, memory: DType, lanes: int, can: Capabilities) -> tuple[
     """
     bits = can.vector_bits if memory.bits < 32 else lanes * memory.bits
     width = bits // memory.bits
-    if lanes <= width and bits <= can.vector_bits and (bits, memory.bits) in _PERMUTE:
-        if memory.bits > 8 or can.byte_permutes:
-            return (width, width) if 0 < entries <= _MOST[bits] * width else (0, 0)
+    permutes = (bits, memory.bits) in _PERMUTE and (memory.bits > 8 or can.byte_permutes)
+    if permutes and lanes <= width and bits <= can.vector_bits:
+        return (width, width) if 0 < entries <= _MOST[bits] * width else (0, 0)
     width = max(_SHUFFLED, lanes)
     shuffles = memory.bits == 8 and can.byte_shuffle and 8 * width in _SHUFFLE and 8 * width <= can.vector_bits
     return (width, _SHUFFLED) if shuffles and 0 < entries <= _SHUFFLED * lanes // 2 else (0, 0)

@@ -4,6 +4,7 @@ without, on every processor, and with the instruction in the loop."""
 import numpy as np
 import pytest
 from emission import assembly_of
+from test_emit_assembly import loops
 
 import raido as rd
 
@@ -88,6 +89,19 @@ def test_the_instruction_is_used(algorithm, cpu):
     assert any(name in assembly for name in names)
     assert algorithm is products or not any(name in assembly for name in ("pinsrb", "vpermt2", "vpermi2"))
     assert not any(name in assembly for name in ("pmulld", "pabs", "gather"))
+
+
+@rd.algorithm
+def wide_products(x: rd.i16["m", "k"], w: rd.i16["k", "n"]):
+    return x.astype(rd.i32) @ w.astype(rd.i32)
+
+
+@pytest.mark.parametrize("algorithm, dots", [(products, "vpdpbusd"), (wide_products, "vpdpwssd")])
+def test_rows_are_joined_by_one_permutation(algorithm, dots):
+    bodies = loops(assembly_of(algorithm, "sapphirerapids", m=48, k=256, n=64))
+    tile = max(bodies, key=lambda body: sum(i.startswith(dots) for i in body))
+    assert sum(i.startswith(dots) for i in tile) == 24 and not any(i.startswith("vpmaddwd") for i in tile)
+    assert sum(i.startswith(("vperm", "vpunpck", "vpshuf")) for i in tile) == 2
 
 
 @rd.algorithm
