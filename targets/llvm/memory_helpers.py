@@ -15,6 +15,7 @@ from raido.targets.llvm.memory import (
     interleave,
     load_from_window,
     load_if,
+    load_mostly_whole,
     load_strided,
     lowest,
     masked_load,
@@ -43,7 +44,9 @@ class MemoryHelpers:
             if lanes == 1:
                 return load_if(b, base, offset, mask, memory).text
             if stride == 1:
-                return masked_load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
+                apart = mask is not None and memory.bits < 32 and b.can.vector_bits < 512
+                load = load_mostly_whole if apart else masked_load
+                return load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
             if stride == -1:
                 mask = reversed_lanes(b, mask) if mask else None
                 low = address_of(b, base, lowest(b, offset, stride, lanes), memory)
