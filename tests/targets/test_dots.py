@@ -47,6 +47,26 @@ def sums(x: rd.i8["m", "k"], w: rd.u8["k"]):
     return rd.sum(x.astype(rd.i32), axis=1) + rd.sum(w.astype(rd.i32))
 
 
+def bits_apart(bits, dtype, each):
+    @rd.algorithm(x=f"u{bits}[m, {each}]", y=f"i{bits}[n, {each}]")
+    def differing_bits(x, y):
+        term = lambda i, j: lambda k: rd.popcount(x[i, k] ^ y[j, k].astype(x.dtype) & 0x7B).astype(dtype)
+        return rd.tabulate((x.shape[0], y.shape[0]), lambda i, j: rd.sum(rd.tabulate((each,), term(i, j)), dtype=dtype))
+
+    return differing_bits
+
+
+@pytest.mark.parametrize("hidden", [(), ("avx512f", "avx_vnni")])
+@pytest.mark.parametrize("bits, dtype, each", [(8, rd.i32, 34), (16, rd.u32, 20), (8, rd.i64, 19), (16, rd.i64, 9)])
+def test_bits_are_counted_in_words(bits, dtype, each, hidden):
+    exe = bits_apart(bits, dtype, each).compile(rd.Target("llvm", hidden=hidden), sizes={"m": 30, "n": 70})
+    lines = exe.source("gang").splitlines()
+    assert any("popcount(" in line and "packed" in line for line in lines) == (bits == 8 or dtype is rd.u32)
+    x, y = (rng.integers(0, 1 << bits, (n, each)).astype(f"u{bits // 8}") for n in (30, 70))
+    wanted = np.bitwise_count(x[:, None] ^ (y & 0x7B)[None]).sum(2)
+    np.testing.assert_array_equal(exe(x, y.view(f"i{bits // 8}")), wanted)
+
+
 WIDE = np.int64
 PROGRAMS = {
     products: lambda x, w: x.astype(WIDE) @ w,
