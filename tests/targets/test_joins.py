@@ -60,3 +60,8 @@ def test_integers_of_neighbours_are_numpys(hidden):
 
 def test_bits_of_comparisons_are_a_mask():
     assert "kmovq" in (assembly := assembly_of(bits, "skylake-avx512", n=1 << 12)) and "gather" not in assembly
+
+
+def test_bits_are_unpacked_in_lanes_along_bytes():
+    text = rd.algorithm(lambda x: rd.unpackbits(x), x="u8[n]").compile().source("gang")
+    assert "gather" not in text and " by 8" in text, text
