@@ -44,9 +44,10 @@ class MemoryHelpers:
             if lanes == 1:
                 return load_if(b, base, offset, mask, memory).text
             if stride == 1:
-                apart = mask is not None and memory.bits < 32 and b.can.vector_bits < 512
-                load = load_mostly_whole if apart else masked_load
-                return load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
+                address = address_of(b, base, offset, memory)
+                if mask is not None and memory.bits < 32 and b.can.vector_bits < 512:
+                    return load_mostly_whole(b, address, mask, memory, lanes).text
+                return masked_load(b, address, mask, memory, lanes).text
             if stride == -1:
                 mask = reversed_lanes(b, mask) if mask else None
                 low = address_of(b, base, lowest(b, offset, stride, lanes), memory)

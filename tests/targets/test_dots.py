@@ -89,7 +89,7 @@ def operands(algorithm, extreme):
 
 
 @pytest.mark.parametrize("algorithm", PROGRAMS, ids=lambda f: f.name)
-@pytest.mark.parametrize("hidden", [(), ("avx512_vnni", "avx_vnni"), ("avx512f", "avx_vnni"), ("avx2", "avx512f")])
+@pytest.mark.parametrize("hidden", [(), ("avx512_vnni",), ("avx512f", "avx_vnni"), ("avx2", "avx512f")])
 def test_sums_are_numpys(algorithm, hidden):
     sizes = {"m": 37, "k": 71, "n": 39} if algorithm is products else {}  # of unknown ones there are many loops
     exe = algorithm.compile(rd.Target("llvm", hidden=hidden), sizes=sizes)
