@@ -268,8 +268,11 @@ class Values:
         return side_by_side and all(lanes_of(i) == 1 for i in outer)
 
     def _entries(self, e: Gather) -> int:
-        """The number of elements in the row that lanes are gathered from; 0 where it is not known, or they are not in one row."""
-        return (constant_value(as_index(e.buffer.shape[-1])) or 0) if self._is_along_a_row(e) else 0
+        """The number of elements in the row that lanes are gathered from, or in the whole array; 0 where it is not known."""
+        lengths = [constant_value(as_index(n)) or 0 for n in e.buffer.shape]
+        if self._is_along_a_row(e):
+            return lengths[-1]
+        return 0 if e.buffer.lanes > 1 or e.buffer.strides else math.prod(lengths)
 
     def _gather(self, e: Gather) -> Any:
         dtype, lanes = e.buffer.dtype, lanes_of(e)
@@ -278,6 +281,8 @@ class Values:
         helpers, memory, entries = self.unit.helpers, memory_dtype(dtype), self._entries(e)
         if is_small_table(entries, memory, lanes, helpers.can):
             helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
+            if not self._is_along_a_row(e):
+                start, offsets = T.IntImm("int64", 0), T.Add(offsets, T.Broadcast(start, lanes))
         else:
             short = self._is_along_a_row(e) and fits_i32(_one_by_one(e.indices)[-1], self.unit.ranges)
             offset = i32 if short else i64

@@ -66,6 +66,16 @@ def test_bytes_are_looked_up_in_registers(cpu, permute, count):
     assert not any(i.startswith(("vpinsr", "vpextr", "vpgather")) for i in whole)
 
 
+def test_tables_of_two_dimensions():
+    @rd.algorithm
+    def look_up(i: rd.i32["n"], j: rd.i32["n"], table: rd.f32[2, 4, 4]):
+        return table[1, i & 3, j & 3]
+
+    assert "vperm" in (text := assembly_of(look_up, "skylake-avx512")) and "vgather" not in text
+    i, j, table = (*RANDOM.integers(0, 99, (2, 70)).astype("i4"), RANDOM.random((2, 4, 4)).astype("f4"))
+    np.testing.assert_array_equal(look_up.compile()(i, j, table), table[1, i & 3, j & 3])
+
+
 @pytest.mark.parametrize("entries, permutes", [(16, 1), (64, 2)])
 def test_small_tables_are_permuted(entries, permutes):
     @rd.algorithm
