@@ -245,7 +245,8 @@ class Target:
             "avx512vbmi" in features,
             {"avx512dq", "avx512vl"} <= set(features),
             machine.streams_apart,
-            "avx512_vnni" in features or "avx_vnni" in features,
+            "avx512_vnni" in features or ("avx_vnni" in features and machine.vector_bits < 512),
+            "avx512_vbmi2" in features,
         )
 
     @property

@@ -65,9 +65,9 @@ def unpackbits(
 
     def bit(*indices: Any) -> Any:
         *outer, k = indices
-        byte = lines[(*outer, minimum(k // 8, bytes_there - 1))]
-        by = 7 - k % 8 if bitorder == "big" else k % 8
-        return where(k < given, right_shift(byte, astype(by, u8)) & 1, u8(0))
+        byte = lines[(*outer, k // 8 if count is None else minimum(k // 8, bytes_there - 1))]
+        bit_there = right_shift(byte, astype(7 - k % 8 if bitorder == "big" else k % 8, u8)) & 1
+        return bit_there if count is None else where(k < given, bit_there, u8(0))
 
     return _back(tabulate((*lines.shape[:-1], size), bit), along, name)
 

@@ -57,8 +57,9 @@ class GangBody(GangFolds):
         high: Expr | None,
         partials: Mapping[Buffer, Partial],
         registers: Registers,
+        steps: Mapping[Var, Expr],
     ) -> None:
-        super().__init__(loop, info, lanes, gangs, base, partials, registers)
+        super().__init__(loop, info, lanes, gangs, base, partials, registers, steps)
         self.loop = loop
         if high is not None:
             inside = self.vector(loop.var)

@@ -5,7 +5,8 @@
              for r in k // 4 * 4..k: fold sum[x] = sum[x] + i32(a[r]) * i32(b[r, x])
 
 Four products have a factor of u8 and one of i8, two have factors that fit i16. Along the lanes of a sum, integers of at most 16 bits are
-summed so, too, as products with 1, and bytes and absolute differences of bytes, eight at a time. Sums of integers are exact in any grouping.
+summed so, too, as products with 1, and bytes and absolute differences of bytes, eight at a time. Across the lanes of a sum, bits of bytes
+are counted in words as wide as the sum. Sums of integers are exact in any grouping.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from raido.algo.graph.dtypes import DType, i8, i16, i32, u8, u16, u64, unsigned,
 from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.gang.fold_lanes import free_variables_of
-from raido.schedule.gang.narrow_integers import Narrowing
+from raido.schedule.gang.narrow_integers import BITWISE, Narrowing
 from raido.schedule.nest.effects import buffers_read, is_scan, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statement, Store
 from raido.schedule.nest.values import Buffer, Read, new_serial
@@ -29,10 +30,10 @@ _LEAST = 128  # bits of the shortest register
 
 @dataclass(frozen=True)
 class Pair:
-    """The operands of one iteration's product, or difference, of which `count` are taken together."""
+    """The operands of one iteration's product, or difference, of which `count` are taken together; one operand: its bits are counted."""
 
     count: int
-    factors: tuple[Expr, Expr]
+    factors: tuple[Expr, ...]
 
 
 def take_dots(nest: Nest, vector_bits: int) -> Nest:
@@ -85,7 +86,11 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
             return None
         pairs[fold] = pair
     count = min(pair.count for pair in pairs.values())
-    if len(folds) > 1 and any(pair.count == 8 for pair in pairs.values()):  # differences are no products
+    alike = len({(pair.count, len(pair.factors)) for pair in pairs.values()}) == 1
+    if any(len(pair.factors) == 1 for pair in pairs.values()):
+        if not alike:
+            return None
+    elif len(folds) > 1 and any(pair.count == 8 for pair in pairs.values()):  # differences are no products
         return None
     trips = ix.sub(loop.high, loop.low)  # type: ignore[arg-type]
     known, bits = ix.constant_value(trips), 64 if count == 8 else 32
@@ -124,7 +129,10 @@ def _pair(fold: Fold, names: Mapping[Node, Expr], narrowing: Narrowing, along: b
             if None not in factors:
                 return Pair(count, tuple(factors if types[0] is not i8 else factors[::-1]))  # type: ignore[arg-type]
     if not along:
-        return None
+        counted = value.args[0] if isinstance(value, Op) and value.name == "cast" else value
+        bits = counted.args[0].dtype.bits if isinstance(counted, Op) and counted.name == "popcount" else 0
+        whole = (bits, dtype.bits) in ((8, 32), (8, 64), (16, 32))
+        return Pair(dtype.bits // bits, counted.args) if whole else None  # type: ignore[union-attr]
     terms = _difference(value)
     bytes_ = [_as(e, u8, narrowing) for e in (terms or (value, const(value.dtype, 0)))]
     if None not in bytes_:
@@ -169,6 +177,8 @@ def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) 
 
     def operand(e: Expr, signed: bool) -> Expr:
         narrow = {2: i16, 4: i8 if signed else u8, 8: u8}[count]
+        if isinstance(e, Op) and e.name in BITWISE and e.dtype.bits == narrow.bits:
+            return Op(e.name, dtype, tuple(operand(a, signed) for a in e.args))
         e = e if e.dtype is narrow else Op("cast", narrow, (e,))
         if e not in packed:
             each = [substitute(e, {loop.var: ix.add(loop.var, k)}) for k in range(count)]
@@ -179,7 +189,13 @@ def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) 
         if isinstance(s, Let):
             return []
         if isinstance(s, Fold):
-            x, y = (operand(e, k == 1) for k, e in enumerate(pairs[s].factors))
+            x, *others = (operand(e, k == 1) for k, e in enumerate(pairs[s].factors))
+            if not others:
+                bits: Expr = Op("popcount", dtype, (x,))
+                total = s.left[0].dtype
+                bits = bits if total is dtype else Op("cast", total, (bits,))
+                return [replace(s, step=(Op("add", total, (s.left[0], bits)),))]
+            (y,) = others
             if count < 8:
                 name = "dot_halves" if count == 2 else "dot_quarters"
                 return [replace(s, step=(Op(name, dtype, (s.left[0], x, y)),))]

@@ -100,8 +100,12 @@ class Narrowing(IntegerRanges):
         if e.name in COMPARISONS:
             return self._comparison(e)
         meaning = self.meaning(e.args[0])
-        if not isinstance(meaning, Op) or meaning.name == "cast":
+        if not isinstance(meaning, Op):
             return e
+        if meaning.name == "cast":  # its name, if it has one, would keep the wider value
+            before = meaning.args[0]
+            named = meaning is not e.args[0] and before.dtype.is_integer and not is_wider(before, 16)
+            return _cast(before, e.dtype) if named else e
         for dtype in (i16 if e.dtype is i16 else u16, i32):
             if e.dtype.bits <= dtype.bits < meaning.dtype.bits:
                 narrow = self.narrow(meaning, dtype, e.dtype.bits)

@@ -34,8 +34,9 @@ class GangStores(GangValues):
         base: Expr,
         partials: Mapping[Buffer, Partial],
         registers: Registers,
+        steps: Mapping[Var, Expr],
     ) -> None:
-        super().__init__(loop, info, lanes, gangs, base, registers)
+        super().__init__(loop, info, lanes, gangs, base, registers, steps)
         self.partials = partials
         self.born: dict[Buffer, Mask] = {}
         self.promoted: dict[Element, Promoted] = {}

@@ -8,14 +8,14 @@ of vectors where every access is aligned to whole gangs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, const
-from raido.algo.graph.rewrite import free_variables
+from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
 from raido.schedule.gang.quotients import Meanings, is_multiple_throughout
 from raido.schedule.gang.registers import NotRegisters, Registers, Span
@@ -59,11 +59,23 @@ class Partial:
 
 
 class GangValues:
-    """The lanes of `gangs` gangs that start at `base`, and the values known in them."""
+    """The lanes of `gangs` gangs that start at `base`, and the values known in them.
 
-    def __init__(self, loop: For, info: Variability, lanes: int, gangs: int, base: Expr, registers: Registers) -> None:
+    steps: the variables of the loops around as their initial values and multiples of their steps.
+    """
+
+    def __init__(
+        self,
+        loop: For,
+        info: Variability,
+        lanes: int,
+        gangs: int,
+        base: Expr,
+        registers: Registers,
+        steps: Mapping[Var, Expr],
+    ) -> None:
         self.loop, self.info, self.lanes, self.gangs, self.base = loop, info, lanes, gangs, base
-        self.registers = registers
+        self.registers, self.steps = registers, steps
         bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
         self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
         self.vectors: dict[Var, Vectors] = {}
@@ -246,7 +258,8 @@ class GangValues:
         if along is None or motion is None or motion[1] != 1:
             return None
         ends = (ix.sub(along, self.loop.var), ix.as_index(self.loop.low), ix.as_index(self.loop.high))  # type: ignore[arg-type]
-        return motion if all(is_multiple_throughout(end, count) for end in ends) else None
+        whole = all(is_multiple_throughout(substitute(end, self.steps), count) for end in ends)
+        return motion if whole else None
 
     def _shared_in_groups(self, e: NestExpr | None, count: int) -> bool:
         """Whether a condition is provably the same in each group of `count` neighbouring lanes."""
@@ -257,7 +270,7 @@ class GangValues:
         return isinstance(e, Op) and all(self._shared_in_groups(a, count) for a in e.args)
 
     def _clamped(self, buffer: Buffer, indices: Sequence[NestExpr], on: Mask) -> Vectors | None:
-        """A read of consecutive elements clamped at both ends, as a vector and two elements instead of a gather; None for other reads."""
+        """A read of consecutive elements clamped at the ends, as a vector and two elements instead of a gather; None for other reads."""
         (d, *others) = [d for d, index in enumerate(indices) if self.info.varies(index)]
         clamped = clamped_index(indices[d], buffer.shape[d])
         if others or clamped is None:
@@ -269,9 +282,10 @@ class GangValues:
             return None
         zero, last = const(i64, 0), ix.sub(extent, 1)
         vectors = self.vector(inner)
-        before = tuple(Op("lt", bool_, (index, Splat(zero, self.lanes))) for index in vectors)
-        behind = tuple(Op("gt", bool_, (index, Splat(last, self.lanes))) for index in vectors)
-        inside = both(on, both(negation(before), negation(behind)))
+        before, below = (
+            tuple(Op("lt", bool_, (index, Splat(end, self.lanes))) for index in vectors) for end in (zero, extent)
+        )
+        inside, behind = both(on, both(negation(before), below)), negation(below)
         value = [
             VectorRead(buffer, start, 1, self.lanes, lane_mask(inside, g), False) for g, start in enumerate(flat.starts)
         ]

@@ -103,36 +103,44 @@ def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
 
 
 def clamped_index(e: Node, size: Expr) -> tuple[Expr, Expr] | None:
-    """Returns (x, n) for an index that is x clamped to 0 … n − 1, by the boundary condition or, for n = `size`, by arithmetic; None for
-    others.
+    """Returns (x, n) for a valid index that is x clamped to 0 … n − 1, by the boundary condition or, for n = `size`, by arithmetic, at one
+    end or both: x respects the other bound, as the index does. None for others.
     """
     if not isinstance(e, Op):
         return None
     if e.name == "clamp_index":
         return e.args[0], e.args[1]
-    inside = _clamped(e, size, {})
-    return None if inside is None else (inside, size)
+    inside, sides = _inside_of_extremes(e, size)
+    return (inside, size) if sides else None
 
 
 def _clamped(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
     """Returns x for min(max(x, 0), n − 1), in either order, or with one of the two where x is known to respect the other bound;
     else None.
     """
-    last = ix.sub(size, 1)
-    inside, sides = e, set()
-    while isinstance(inside, Op) and inside.name in ("minimum", "maximum") and inside.name not in sides:
-        limit = last if inside.name == "minimum" else ix.as_index(0)
-        others = [arg for arg in inside.args if not _are_equal(arg, limit)]
-        if len(others) != 1:
-            return None
-        sides.add(inside.name)
-        inside = others[0]
+    inside, sides = _inside_of_extremes(e, size)
     if len(sides) == 2:
         return inside
     if not sides:
         return None
     known = _FACTS.with_known(*_axes_of(free_variables(inside), extents))
-    return inside if known.nonnegative(inside if sides == {"minimum"} else ix.sub(last, inside)) else None
+    at_other_end = inside if sides == {"minimum"} else ix.sub(ix.sub(size, 1), inside)
+    return inside if known.nonnegative(at_other_end) else None
+
+
+def _inside_of_extremes(e: Expr, size: Expr) -> tuple[Expr, set[str]]:
+    """Returns x for min(max(x, 0), n − 1), in either order, or with one of the two, and the names of these; without names for others."""
+    last = ix.sub(size, 1)
+    inside: Expr = e
+    sides: set[str] = set()
+    while isinstance(inside, Op) and inside.name in ("minimum", "maximum") and inside.name not in sides:
+        limit = last if inside.name == "minimum" else ix.as_index(0)
+        others = [arg for arg in inside.args if not _are_equal(arg, limit)]
+        if len(others) != 1:
+            return e, set()
+        sides.add(inside.name)
+        inside = others[0]
+    return inside, sides
 
 
 def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:

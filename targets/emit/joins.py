@@ -44,20 +44,12 @@ class Row:
             yield from arg.leaves()
 
 
-def halves_of(e: Any) -> tuple[Any, Any] | None:
-    """The lower and the upper half of an integer made of these; None for other expressions."""
+def parts_of(e: Any) -> list[Any] | None:
+    """The parts of an integer made of two, four or eight, lowest first; None for other expressions."""
     if not isinstance(e, Op) or e.name != "bit_or" or lanes_of(e) == 1:
         return None
-    low, shifted = e.args
-    if not isinstance(shifted, Op) or shifted.name != "shl" or _number(shifted.args[1]) != e.dtype.bits // 2:
-        return None
-    parts = [_zero_extended(x, e.dtype.bits // 2) for x in (low, shifted.args[0])]
-    return None if None in parts else (parts[0], parts[1])
-
-
-def _zero_extended(e: Any, bits: int) -> Any | None:
-    found = isinstance(e, Op) and e.name == "cast" and e.args[0].dtype.kind == "u" and e.args[0].dtype.bits == bits
-    return e.args[0] if found else None
+    parts = _in_order(e, _parts(e, bits=False))
+    return parts if parts and parts[0].dtype.kind == "u" and len(parts).bit_count() == 1 else None
 
 
 def _number(e: Any) -> int | None:

@@ -12,7 +12,6 @@ from operator import is_
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bf16, bool_, i32, i64, u8
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
@@ -37,7 +36,7 @@ from raido.schedule.nest.values import (
 from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Window
 from raido.targets.emit.extremes import Networks
-from raido.targets.emit.joins import emit_row, halves_of, row_of
+from raido.targets.emit.joins import emit_row, parts_of, row_of
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, fits_i32, index_product, index_sum, tir
@@ -99,9 +98,9 @@ class Values:
 
     def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
         if isinstance(e, Op):
-            if (halves := halves_of(e)) is not None:
-                helper = self.unit.helpers.values.join(halves[0].dtype, lanes_of(e), e.dtype)
-                return self.unit.call(helper, e.dtype, lanes_of(e), *map(self.tir, halves))
+            if (parts := parts_of(e)) is not None:
+                helper = self.unit.helpers.values.join(parts[0].dtype, lanes_of(e), len(parts), e.dtype)
+                return self.unit.call(helper, e.dtype, lanes_of(e), *map(self.tir, parts))
             return self._index(e, plain) if e.dtype is i64 else emit_operation(self, e, plain)
         if isinstance(e, Const):
             return self.literal(e)
@@ -262,22 +261,31 @@ class Values:
             start = T.Mul(start, each)
         return self.unit.buffer(buffer), start, total
 
-    def _has_short_offsets(self, e: Gather) -> bool:
-        """Whether lanes vary along the last, contiguous dimension only, at indices that fit 32 bits."""
-        *outer, last = _one_by_one(e.indices)
+    def _is_along_a_row(self, e: Gather) -> bool:
+        """Whether lanes vary along the last, contiguous dimension only."""
+        *outer, _ = _one_by_one(e.indices)
         side_by_side = e.buffer.lanes == 1 and constant_value(as_index(strides_of(e.buffer)[-1])) == 1
-        return side_by_side and all(lanes_of(i) == 1 for i in outer) and fits_i32(last, self.unit.ranges)
+        return side_by_side and all(lanes_of(i) == 1 for i in outer)
+
+    def _entries(self, e: Gather) -> int:
+        """The number of elements in the row that lanes are gathered from, or in the whole array; 0 where it is not known."""
+        lengths = [constant_value(as_index(n)) or 0 for n in e.buffer.shape]
+        if self._is_along_a_row(e):
+            return lengths[-1]
+        return 0 if e.buffer.lanes > 1 or e.buffer.strides else math.prod(lengths)
 
     def _gather(self, e: Gather) -> Any:
         dtype, lanes = e.buffer.dtype, lanes_of(e)
         where, start, offsets = self.lane_offsets(e.buffer, e.indices)
         extra = [] if e.mask is None else [self.tir(e.mask)]
-        helpers, memory, table = self.unit.helpers, memory_dtype(dtype), e.buffer.data
-        entries = table.array.size if isinstance(table, Data) and e.buffer.lanes == 1 else 0
-        if is_small_table(entries, memory, lanes, helpers.can.vector_bits):
+        helpers, memory, entries = self.unit.helpers, memory_dtype(dtype), self._entries(e)
+        if is_small_table(entries, memory, lanes, helpers.can):
             helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
+            if not self._is_along_a_row(e):
+                start, offsets = T.IntImm("int64", 0), T.Add(offsets, T.Broadcast(start, lanes))
         else:
-            offset = i32 if self._has_short_offsets(e) else i64
+            short = self._is_along_a_row(e) and fits_i32(_one_by_one(e.indices)[-1], self.unit.ranges)
+            offset = i32 if short else i64
             helper = helpers.memory.gather(dtype, lanes, e.mask is not None, offset)
             offsets = T.Cast(T.type_name(offset, lanes), offsets) if offset is i32 else offsets
         value = self.unit.call(helper, memory, lanes, data_of(where), start, offsets, *extra)

@@ -10,17 +10,21 @@ from raido.algo.graph.dtypes import bool_, i32, i64, signed, u8
 from raido.targets.llvm.memory import address_of
 from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled
 
+_GROUP = 8  # lanes whose shuffle is looked up at once
+
 
 def write_compress(b: TextBuilder, value: Value, mask: Value) -> Value:
     """Writes the compression of a vector: active lanes first, then zeros."""
     bits, size = value.lanes * value.dtype.bits, value.dtype.itemsize
-    if b.can.vector_bits == 512 and size >= 4 and bits in (128, 256, 512):
+    if b.can.vector_bits == 512 and (size >= 4 or b.can.byte_compresses) and bits in (128, 256, 512):
         name = f"llvm.experimental.vector.compress.{mangled(value.dtype, value.lanes)}"
         return b.call(name, value.dtype, value.lanes, value, mask, f"{value.type} zeroinitializer")
     if bits == 128 and value.lanes <= 8 and b.can.byte_shuffle:
         return _by_bytes(b, value, mask)
     if bits == 256 and size >= 4 and b.can.vector_bits >= 256:
         return _by_words(b, value, mask)
+    if b.can.byte_shuffle and bits % 64 == 0 and size <= 2 and value.lanes % _GROUP == 0:
+        return _by_groups(b, value, mask)
     return _in_memory(b, value, mask)
 
 
@@ -53,11 +57,30 @@ def _row(b: TextBuilder, table: str, mask: Value, width: int) -> Value:
 
 
 def _by_bytes(b: TextBuilder, value: Value, mask: Value) -> Value:
-    """Compresses 128 bits by a byte shuffle (`pshufb`)."""
-    moves = _row(b, _table(b, value.lanes, value.dtype.itemsize, 0x80), mask, 16)
-    whole = b.result(u8, 16, f"bitcast {value.typed} to <16 x i8>")
-    moved = b.call("llvm.x86.ssse3.pshuf.b.128", u8, 16, whole, moves)
+    """Compresses 128 bits, or the lower 64 of a register, by a byte shuffle (`pshufb`)."""
+    count = value.lanes * value.dtype.itemsize
+    both = [b.result(u8, count, f"bitcast {value.typed} to <{count} x i8>")]
+    both.append(_row(b, _table(b, value.lanes, value.dtype.itemsize, 0x80), mask, count))
+    if count < 16:
+        both = [b.shuffle(x, x, [*range(count)] * (16 // count)) for x in both]
+    moved = b.call("llvm.x86.ssse3.pshuf.b.128", u8, 16, *both)
+    moved = b.shuffle(moved, moved, list(range(count))) if count < 16 else moved
     return b.result(value.dtype, value.lanes, f"bitcast {moved.typed} to {value.type}")
+
+
+def _by_groups(b: TextBuilder, value: Value, mask: Value) -> Value:
+    """Compresses eight lanes at a time; each group is stored where the active lanes before it end."""
+    kind, align = llvm_type(value.dtype), value.lanes * value.dtype.itemsize
+    b.line(f"%room = alloca [{value.lanes + _GROUP} x {kind}], align {align}")
+    b.line(f"store {value.type} zeroinitializer, ptr %room, align {align}")
+    offset = Value(i64, 1, "0")
+    for start in range(0, value.lanes, _GROUP):
+        lanes = list(range(start, start + _GROUP))
+        on = b.shuffle(mask, mask, lanes)
+        moved = _by_bytes(b, b.shuffle(value, value, lanes), on)
+        b.line(f"store {moved.typed}, ptr {address_of(b, '%room', offset, value.dtype)}, align {value.dtype.itemsize}")
+        offset = b.binary("add", offset, b.call("llvm.ctpop.i64", i64, 1, _number(b, on)))
+    return b.result(value.dtype, value.lanes, f"load {value.type}, ptr %room, align {align}")
 
 
 def _by_words(b: TextBuilder, value: Value, mask: Value) -> Value:

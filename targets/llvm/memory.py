@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from raido.algo.graph.dtypes import DType, i64, u8, u32, unsigned
+from raido.algo.graph.dtypes import DType, bool_, i64, u8, u32, unsigned
 from raido.targets.llvm.text import TextBuilder, Value, literal, llvm_type, mangled, scalar_type
 
 _MANY = 32  # lanes from which what no instruction does is a loop over them, not a copy of the code for each
@@ -41,6 +41,21 @@ def masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType,
     b.declarations.add(f"declare {kind} @{name}(ptr, {mask.type}, {kind})")
     call = f"call {kind} @{name}(ptr align {align} {address}, {mask.typed}, {kind} zeroinitializer)"
     return b.result(memory, lanes, call)
+
+
+def load_mostly_whole(b: TextBuilder, address: str, mask: Value, memory: DType, lanes: int) -> Value:
+    """Consecutive elements that no instruction masks: by one without a mask where all lanes are active, else one by one."""
+    kind = llvm_type(memory, lanes)
+    every = b.call(f"llvm.vector.reduce.and.v{lanes}i1", bool_, 1, mask)
+    b.line(f"br {every.typed}, label %whole, label %parts")
+    b.start_block("whole")
+    whole = masked_load(b, address, None, memory, lanes)
+    b.line("br label %done")
+    b.start_block("parts")
+    parts = masked_load(b, address, mask, memory, lanes)
+    b.line("br label %done")
+    b.start_block("done")
+    return b.result(memory, lanes, f"phi {kind} [ {whole.text}, %whole ], [ {parts.text}, %parts ]")
 
 
 def most_apart(lanes: int) -> int:
@@ -280,7 +295,7 @@ def _each_lane(
     b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, nowhere: str
 ) -> tuple[Value, str, Callable[[], None]]:
     """Begins a loop over the lanes. Returns the lane, its element's address (`nowhere` if inactive), and a function that ends the loop."""
-    offset_room = _room(b, offsets)
+    offset_room = _room(b, b.convert("sext", offsets, i64))
     mask_room = _room(b, b.convert("zext", mask, u8)) if mask else ""
     before, loop, done, after = b.label, b.fresh_label("lane"), b.fresh_label("lanes"), b.name()
     lane = Value(i64, 1, b.name())

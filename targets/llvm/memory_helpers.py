@@ -15,6 +15,7 @@ from raido.targets.llvm.memory import (
     interleave,
     load_from_window,
     load_if,
+    load_mostly_whole,
     load_strided,
     lowest,
     masked_load,
@@ -43,7 +44,10 @@ class MemoryHelpers:
             if lanes == 1:
                 return load_if(b, base, offset, mask, memory).text
             if stride == 1:
-                return masked_load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
+                address = address_of(b, base, offset, memory)
+                if mask is not None and memory.bits < 32 and b.can.vector_bits < 512:
+                    return load_mostly_whole(b, address, mask, memory, lanes).text
+                return masked_load(b, address, mask, memory, lanes).text
             if stride == -1:
                 mask = reversed_lanes(b, mask) if mask else None
                 low = address_of(b, base, lowest(b, offset, stride, lanes), memory)
@@ -152,13 +156,12 @@ class MemoryHelpers:
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:
-        """(base, start, offsets from it[, mask]) -> values of a small constant table; inactive lanes are 0."""
+        """(base, start, offsets from it[, mask]) -> values of a small table that begins at `start`; inactive lanes are 0."""
         memory = memory_dtype(dtype)
         shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
 
         def body(b: TextBuilder, base: str, start: Value, offsets: Value, mask: Value | None = None) -> str:
-            indices = b.binary("add", offsets, b.spread(start, lanes))
-            return look_up(b, base, indices, mask, memory, entries).text
+            return look_up(b, address_of(b, base, start, memory), offsets, mask, memory, entries).text
 
         symbol = f"rd.look_up{entries}{'.masked' if masked else ''}.{memory.name}x{lanes}"
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)

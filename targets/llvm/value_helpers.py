@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 
-from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64, signed, u8
+from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64, signed, u8, unsigned
 from raido.algo.graph.expr import Const
 from raido.targets.llvm.compress import write_compress
 from raido.targets.llvm.helper_texts import HelperTexts, Shape
@@ -197,14 +197,30 @@ class ValueHelpers:
         symbol = f"rd.reinterpret.{dtype.name}x{lanes}.{to.name}"
         return self._texts.write(symbol, llvm_type(to, count), [(dtype, lanes)], body)
 
-    def join(self, half: DType, lanes: int, dtype: DType) -> str:
-        """(low, high) -> lanes of twice the width, whose halves these are."""
+    def join(self, part: DType, lanes: int, count: int, dtype: DType) -> str:
+        """(lowest, …, highest) -> lanes `count` times as wide, whose parts these are.
 
-        def body(b: TextBuilder, low: Value, high: Value) -> str:
-            woven = b.shuffle(low, high, [place for k in range(lanes) for place in (k, lanes + k)])
+        The parts are put end to end, which loads do, and permuted once; without byte permutations units of each 128 bits, then bytes there.
+        """
+        units = lanes * part.bits * count // 128 if not self._texts.can.byte_permutes else 0
+        unit, of_unit = unsigned(128 // count), 128 // count // part.bits
+
+        def body(b: TextBuilder, *parts: Value) -> str:
+            whole = list(parts)
+            while len(whole) > 1:
+                ends = range(2 * whole[0].lanes)
+                whole = [b.shuffle(*pair, list(ends)) for pair in zip(whole[::2], whole[1::2], strict=True)]
+            order = [lanes * p + k for k in range(lanes) for p in range(count)]
+            if units > 1:
+                wide = b.result(unit, units * count, f"bitcast {whole[0].typed} to {llvm_type(unit, units * count)}")
+                wide = b.shuffle(wide, wide, [units * p + u for u in range(units) for p in range(count)])
+                whole[0] = b.result(part, lanes * count, f"bitcast {wide.typed} to {whole[0].type}")
+                order = [(k // of_unit * count + p) * of_unit + k % of_unit for k in range(lanes) for p in range(count)]
+            woven = b.shuffle(whole[0], whole[0], order)
             return b.result(dtype, lanes, f"bitcast {woven.typed} to {llvm_type(dtype, lanes)}").text
 
-        return self._texts.write(f"rd.join.{half.name}x{lanes}", llvm_type(dtype, lanes), [(half, lanes)] * 2, body)
+        symbol = f"rd.join{count}.{part.name}x{lanes}"
+        return self._texts.write(symbol, llvm_type(dtype, lanes), [(part, lanes)] * count, body)
 
     def compress(self, dtype: DType, lanes: int) -> str:
         """(value, mask) -> active lanes first, then zeros."""

@@ -189,3 +189,25 @@ def test_a_border_of_constants_may_be_in_lanes_of_rows_that_are_not_cut(lanes: i
     s["p"].vectorize("x", lanes)
     a = np.arange(45, dtype=np.float32).reshape(5, 9)
     np.testing.assert_array_equal(bordered.compile(schedule=s)(a), np.pad(a, 1))
+
+
+@rd.algorithm
+def doubled(a: rd.u8["h", "w"]):
+    """Every second element is the mean of two; the last one has one neighbour."""
+    w = a.shape[1]
+
+    def element(y, x):
+        left, right = rd.i32(a[y, x // 2]), rd.i32(a[y, rd.minimum(x // 2 + 1, w - 1)])
+        return rd.u8(rd.where(x % 2 == 0, left, (left + right + 1) >> 1))
+
+    return rd.tabulate((a.shape[0], 2 * w), element)
+
+
+@pytest.mark.parametrize("hidden", [(), ("avx512f", "avx_vnni")])
+def test_one_bound_is_enough_beside_quotients(hidden):
+    exe = doubled.compile(rd.Target("llvm", hidden=hidden))
+    assert "gather" not in (text := exe.source("gang")) and "i32" not in text, text
+    for n in (1, 31, 33, 200):
+        a = np.random.default_rng(n).integers(0, 256, (3, n)).astype(np.uint8)
+        means = (a.astype(int) + a[:, np.minimum(np.arange(n) + 1, n - 1)] + 1) >> 1
+        np.testing.assert_array_equal(exe(a), np.stack([a, means], 2).reshape(3, -1))

@@ -7,7 +7,7 @@ from test_emit_assembly import loops
 
 import raido as rd
 
-DTYPES = {"i16": "i2", "f32": "f4", "i64": "i8"}
+DTYPES = {"u8": "u1", "i16": "i2", "f32": "f4", "i64": "i8"}
 
 
 def kept(dtype):
@@ -35,3 +35,9 @@ def test_the_shuffle_is_looked_up(cpu, moves):
     assert not any(
         "(%rsp)" in i and i.split()[0].startswith(("movss", "vmovss", "vextractps")) for i in min(shuffling, key=len)
     )
+
+
+@pytest.mark.parametrize("cpu, moves", [("haswell", "vpshufb"), ("icelake-server", "vpcompressb")])
+def test_bytes_are_compressed_together(cpu, moves):
+    bodies = loops(assembly_of(kept("u8"), cpu))
+    assert any(i.startswith(moves) for body in bodies for i in body)

@@ -4,6 +4,7 @@ without, on every processor, and with the instruction in the loop."""
 import numpy as np
 import pytest
 from emission import assembly_of
+from test_emit_assembly import loops
 
 import raido as rd
 
@@ -46,6 +47,26 @@ def sums(x: rd.i8["m", "k"], w: rd.u8["k"]):
     return rd.sum(x.astype(rd.i32), axis=1) + rd.sum(w.astype(rd.i32))
 
 
+def bits_apart(bits, dtype, each):
+    @rd.algorithm(x=f"u{bits}[m, {each}]", y=f"i{bits}[n, {each}]")
+    def differing_bits(x, y):
+        term = lambda i, j: lambda k: rd.popcount(x[i, k] ^ y[j, k].astype(x.dtype) & 0x7B).astype(dtype)
+        return rd.tabulate((x.shape[0], y.shape[0]), lambda i, j: rd.sum(rd.tabulate((each,), term(i, j)), dtype=dtype))
+
+    return differing_bits
+
+
+@pytest.mark.parametrize("hidden", [(), ("avx512f", "avx_vnni")])
+@pytest.mark.parametrize("bits, dtype, each", [(8, rd.i32, 34), (16, rd.u32, 20), (8, rd.i64, 19), (16, rd.i64, 9)])
+def test_bits_are_counted_in_words(bits, dtype, each, hidden):
+    exe = bits_apart(bits, dtype, each).compile(rd.Target("llvm", hidden=hidden), sizes={"m": 30, "n": 70})
+    lines = exe.source("gang").splitlines()
+    assert any("popcount(" in line and "packed" in line for line in lines) == (bits == 8 or dtype is rd.u32)
+    x, y = (rng.integers(0, 1 << bits, (n, each)).astype(f"u{bits // 8}") for n in (30, 70))
+    wanted = np.bitwise_count(x[:, None] ^ (y & 0x7B)[None]).sum(2)
+    np.testing.assert_array_equal(exe(x, y.view(f"i{bits // 8}")), wanted)
+
+
 WIDE = np.int64
 PROGRAMS = {
     products: lambda x, w: x.astype(WIDE) @ w,
@@ -68,7 +89,7 @@ def operands(algorithm, extreme):
 
 
 @pytest.mark.parametrize("algorithm", PROGRAMS, ids=lambda f: f.name)
-@pytest.mark.parametrize("hidden", [(), ("avx512_vnni", "avx_vnni"), ("avx512f", "avx_vnni"), ("avx2", "avx512f")])
+@pytest.mark.parametrize("hidden", [(), ("avx512_vnni",), ("avx512f", "avx_vnni"), ("avx2", "avx512f")])
 def test_sums_are_numpys(algorithm, hidden):
     sizes = {"m": 37, "k": 71, "n": 39} if algorithm is products else {}  # of unknown ones there are many loops
     exe = algorithm.compile(rd.Target("llvm", hidden=hidden), sizes=sizes)
@@ -88,6 +109,19 @@ def test_the_instruction_is_used(algorithm, cpu):
     assert any(name in assembly for name in names)
     assert algorithm is products or not any(name in assembly for name in ("pinsrb", "vpermt2", "vpermi2"))
     assert not any(name in assembly for name in ("pmulld", "pabs", "gather"))
+
+
+@rd.algorithm
+def wide_products(x: rd.i16["m", "k"], w: rd.i16["k", "n"]):
+    return x.astype(rd.i32) @ w.astype(rd.i32)
+
+
+@pytest.mark.parametrize("algorithm, dots", [(products, "vpdpbusd"), (wide_products, "vpdpwssd")])
+def test_rows_are_joined_by_one_permutation(algorithm, dots):
+    bodies = loops(assembly_of(algorithm, "sapphirerapids", m=48, k=256, n=64))
+    tile = max(bodies, key=lambda body: sum(i.startswith(dots) for i in body))
+    assert sum(i.startswith(dots) for i in tile) == 24 and not any(i.startswith("vpmaddwd") for i in tile)
+    assert sum(i.startswith(("vperm", "vpunpck", "vpshuf")) for i in tile) == 2
 
 
 @rd.algorithm

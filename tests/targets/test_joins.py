@@ -14,10 +14,10 @@ def bits(x: rd.bool_["n"], y: rd.u8["n"]):
     return rd.packbits(x), rd.packbits(y > 100), rd.packbits(y, bitorder="little")
 
 
-def word(parts):
-    total = rd.u32(0)
+def word(parts, dtype=rd.u32):
+    total = dtype(0)
     for k, part in enumerate(parts):
-        total = total | part.astype(rd.u32) << (8 * k)
+        total = total | part.astype(dtype) << (8 * k)
     return total
 
 
@@ -34,7 +34,8 @@ def others(x: rd.u8["n"], y: rd.u8["n"]):
     a = word([x, y, x, x + y])
     b = x.astype(rd.u32) | y.astype(rd.u32) << 16
     c = (x.astype(rd.u16) << 12) | y.astype(rd.u16)
-    return a, b, c
+    d = word([x, y, y, x, x + y, x, y, x], rd.u64)
+    return a, b, c, d
 
 
 @pytest.mark.parametrize("hidden", [(), ("avx512f", "avx_vnni"), ("avx2", "avx512f")])
@@ -49,7 +50,8 @@ def test_integers_of_neighbours_are_numpys(hidden):
         for got, order in zip(of_bytes(y), "<>", strict=True):
             np.testing.assert_array_equal(got, whole.view(f"{order}u4"))
         z = rng.integers(0, 256, n).astype(np.uint8)
-        a, b, c = of_others(y, z)
+        a, b, c, d = of_others(y, z)
+        np.testing.assert_array_equal(d, np.stack([y, z, z, y, y + z, y, z, y], 1).view("<u8")[:, 0])
         p, q, r = (v.astype(np.uint32) for v in (y, z, y + z))
         np.testing.assert_array_equal(a, p | q << 8 | p << 16 | r << 24)
         np.testing.assert_array_equal(b, p | q << 16)
@@ -58,3 +60,8 @@ def test_integers_of_neighbours_are_numpys(hidden):
 
 def test_bits_of_comparisons_are_a_mask():
     assert "kmovq" in (assembly := assembly_of(bits, "skylake-avx512", n=1 << 12)) and "gather" not in assembly
+
+
+def test_bits_are_unpacked_in_lanes_along_bytes():
+    text = rd.algorithm(lambda x: rd.unpackbits(x), x="u8[n]").compile().source("gang")
+    assert "gather" not in text and " by 8" in text, text

@@ -149,6 +149,21 @@ def test_lists_of_points_and_pairs(c):
         assert np.array_equal(moved(a), np.concatenate([a[:1], a[:-1]]) + np.concatenate([a[1:], a[-1:]]))
 
 
+def test_a_line_of_pixels_shares_its_opacity_too():
+    """Chunks of a line begin at multiples of their length, which are whole pixels."""
+
+    def made(a, b):
+        opacity = rd.i32(a[:, 3:])
+        return rd.u8((opacity * rd.i32(a) + (255 - opacity) * rd.i32(b) + 127) // 255)
+
+    exe = rd.algorithm(made, a="u8[n, 4]", b="u8[n, 4]").compile()
+    assert "gather" not in (text := exe.source("gang")) and "shuffle_lanes" in text, text
+    for n in (1, 7, 16, 5000):
+        a, b = (np.random.default_rng(n + k).integers(0, 256, (n, 4)) for k in (0, 1))
+        wanted = (a[:, 3:] * a + (255 - a[:, 3:]) * b + 127) // 255
+        assert np.array_equal(exe(a.astype(np.uint8), b.astype(np.uint8)), wanted)
+
+
 def test_regrouped_axes_inside_images_of_unknown_width_are_read_by_vectors():
     """A written fusion: what the outer dimension's step is does not matter where it stays."""
     algorithm = rd.algorithm(lambda a: (a + 1).named("out"), a="u8[h, w, 3]")

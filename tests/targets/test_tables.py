@@ -1,8 +1,8 @@
-"""Look-ups in constant tables: small ones are permuted in registers, and all give what NumPy gives."""
+"""Look-ups in tables: small ones are permuted in registers, and all give what NumPy gives."""
 
 import numpy as np
 import pytest
-from emission import assembly_of
+from emission import assembly_of, every_cpu
 from processors import lacking
 from test_emit_assembly import loops
 
@@ -34,6 +34,46 @@ def test_tables_of_every_size(cpu, width, kind, index):
             bad[k, 40] = wrong
             with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} is out of range"):
                 exe(bad)
+
+
+@every_cpu
+@pytest.mark.parametrize("kind", ["u8", "i16", "f32"])
+def test_rows_of_known_length_that_are_given(cpu, kind):
+    sizes, dtype = (1, 15, 33, 128, 256, 800), kind[0] + str(int(kind[1:]) // 8)
+    tables = [RANDOM.integers(0, 100, (2, size)).astype(dtype) for size in sizes]
+
+    @rd.algorithm(places="u8[n]", **{name: f"{kind}[2, {size}]" for name, size in zip("abcdef", sizes, strict=True)})
+    def program(places, a, b, c, d, e, f):
+        at = [rd.minimum(places.astype(rd.i32) * 3, size - 1) for size in sizes]
+        return tuple(table[1, where] for table, where in zip((a, b, c, d, e, f), at, strict=True))
+
+    exe = program.compile(rd.Target("llvm", cpu=cpu))
+    for n in (5, 333):
+        places = RANDOM.integers(0, 256, n).astype("u1")
+        for got, table in zip(exe(places, *tables), tables, strict=True):
+            np.testing.assert_array_equal(got, table[1][np.minimum(places.astype(int) * 3, table.shape[1] - 1)])
+
+
+@pytest.mark.parametrize("cpu, permute, count", [("haswell", "vpshufb", 4), ("icelake-server", "vpermb", 1)])
+def test_bytes_are_looked_up_in_registers(cpu, permute, count):
+    @rd.algorithm
+    def look_up(places: rd.u8["n"], table: rd.u8[64]):
+        return table[places & 63]
+
+    bodies = loops(assembly_of(look_up, cpu))
+    whole = min((body for body in bodies if any(i.startswith(permute) for i in body)), key=len)
+    assert sum(i.startswith(permute) for i in whole) % count == 0
+    assert not any(i.startswith(("vpinsr", "vpextr", "vpgather")) for i in whole)
+
+
+def test_tables_of_two_dimensions():
+    @rd.algorithm
+    def look_up(i: rd.i32["n"], j: rd.i32["n"], table: rd.f32[2, 4, 4]):
+        return table[1, i & 3, j & 3]
+
+    assert "vperm" in (text := assembly_of(look_up, "skylake-avx512")) and "vgather" not in text
+    i, j, table = (*RANDOM.integers(0, 99, (2, 70)).astype("i4"), RANDOM.random((2, 4, 4)).astype("f4"))
+    np.testing.assert_array_equal(look_up.compile()(i, j, table), table[1, i & 3, j & 3])
 
 
 @pytest.mark.parametrize("entries, permutes", [(16, 1), (64, 2)])
