@@ -123,6 +123,8 @@ def is_size(e: Node) -> bool:
 
 def _mentions_size(e: Node) -> bool | None:
     """Whether arithmetic on sizes and constants mentions a size; None for any other scalar. Cached on every node."""
+    if hasattr(e, "_mentions_size"):
+        return e._mentions_size
     for node in post_order((e,), lambda node: () if hasattr(node, "_mentions_size") else _operands(node)):
         if hasattr(node, "_mentions_size"):
             continue

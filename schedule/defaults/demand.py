@@ -255,11 +255,13 @@ def transposes_rows(stage: Stage, reader: Stage, point: Point) -> bool:
 
     An expression in a branch is shared by none: it is computed where the branch is taken.
     """
-    branches = {e for e in scalars_of(stage) if isinstance(e, Item) and isinstance(e.form, Cond)}
     order = {axis.var: k for k, axis in enumerate(reader.all_axes)}
     axes = [order[e] for e in point if isinstance(e, Var) and e in order]
+    if axes == sorted(axes):
+        return False
+    branches = {e for e in scalars_of(stage) if isinstance(e, Item) and isinstance(e.form, Cond)}
     own = {axis.var for axis in stage.axes}
-    return axes != sorted(axes) and any(
+    return any(
         cost_of(node) >= FUNCTION and 0 < len(own & free_variables(node)) < len(own)
         for node in scalar_nodes(*stage_roots(stage), stop=branches)
         if node not in branches
@@ -275,8 +277,15 @@ def chooses_across(stage: Stage, reader: Stage, point: Point) -> bool:
         return False
     if is_across(reader, point):
         return is_chosen_by_position(stage)
-    across = any(is_across(stage, load.indices) for load in loads_of(stage))
-    return across and (is_bounded(point) or chooses_by_position(scalars_of(reader), {axis.var for axis in reader.axes}))
+    return _reads_across(stage) and (
+        is_bounded(point) or chooses_by_position(scalars_of(reader), {axis.var for axis in reader.axes})
+    )
+
+
+@remembered
+def _reads_across(stage: Stage) -> bool:
+    """Whether a stage reads an array down its columns."""
+    return any(is_across(stage, load.indices) for load in loads_of(stage))
 
 
 def is_across(reader: Stage, point: Point) -> bool:
@@ -364,7 +373,8 @@ def _stride(e: Expr | None, var: Var) -> int:
     if e is None:
         return 0
     inside = e.args[0] if isinstance(e, Op) and e.name in BOUNDARY_OPS else e
-    return index.linear(inside)[1].get(var, 0) if is_plain(inside) else 0
+    stride = index.linear(inside)[1].get(var, 0)
+    return stride if stride and is_plain(inside) else 0
 
 
 def iterations(reader: Stage, point: Point) -> int:
@@ -395,10 +405,9 @@ def repeats(stage: Stage, reader: Stage, point: Point) -> int:
     quotient or remainder.
     """
     axes = {axis.var: axis.extent for axis in reader.all_axes}
-    made = [{node for node in scalar_nodes(e) if node in axes} for e in point if e is not None]
-    divided = any(
-        isinstance(node, Op) and node.name in _DIVIDING for e in point if e is not None for node in scalar_nodes(e)
-    )
+    within = [scalar_nodes(e) for e in point if e is not None]
+    made = [{node for node in nodes if node in axes} for nodes in within]
+    divided = any(isinstance(node, Op) and node.name in _DIVIDING for nodes in within for node in nodes)
     if not divided and all(len(variables) < 2 for variables in made):
         return 1
     extents = (axes[var] for var in set().union(*made))  # type: ignore[index]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Load, Var
-from raido.algo.graph.rewrite import scalar_nodes, substitute
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.plan import Root
 from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
@@ -112,7 +112,7 @@ def shares_reads(state: State, demand: Demand, fused_stage: str, leader: str) ->
 
 def moves(e: Expr | None, var: Var) -> bool:
     """Whether an index depends on a variable."""
-    return e is not None and any(node is var for node in scalar_nodes(e))
+    return e is not None and var in free_variables(e)
 
 
 def moved(points: Iterable[Point], axes: Iterable[Axis], others: Iterable[Axis]) -> set[Point]:

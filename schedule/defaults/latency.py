@@ -24,6 +24,7 @@ from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.neighbours import reads_rows
 from raido.schedule.defaults.queries import inlined_into, whole_cost
 from raido.schedule.machine import Machine
+from raido.schedule.remember import remembered
 from raido.schedule.stages.reads import loads_of, stage_roots
 from raido.schedule.stages.stage import Stage
 
@@ -43,6 +44,7 @@ def gangs_of_elements(stage: Stage) -> int:
     return MOST if waits or is_one_sum(stage) else 1
 
 
+@remembered
 def is_one_sum(stage: Stage) -> bool:
     """Whether elements are one long chain of operations of a few cycles each, as weighted sums are."""
     if stage.reduction is not None or len(stage.bodies) > 1 or cost(stage) < LONG or is_divergent(stage):

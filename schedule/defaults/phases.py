@@ -11,7 +11,7 @@ from math import gcd, lcm
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Op, Var
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.machine import INTERLEAVED
@@ -34,7 +34,7 @@ def _period(point: Point, var: Var) -> int:
     """Returns after how many indices a read at a quotient of a variable has advanced by whole elements; 0 for other reads, and those that
     phases do not make contiguous.
     """
-    moving = [e for e in point if e is None or any(node is var for node in scalar_nodes(e))]
+    moving = [e for e in point if e is None or var in free_variables(e)]
     if len(moving) != 1 or moving[0] is not point[-1] or point[-1] is None:
         return 0
     last = point[-1]
@@ -46,7 +46,7 @@ def _period(point: Point, var: Var) -> int:
 def _whole(e: Expr, var: Var) -> int:
     """Returns the period of a quotient in a variable, in which it advances by at most `NEAR`; 0 for other expressions."""
     terms = index.linear(e)[1]
-    moving = [atom for atom in terms if any(node is var for node in scalar_nodes(atom))]
+    moving = [atom for atom in terms if var in free_variables(atom)]
     if len(moving) != 1 or terms[moving[0]] != 1:
         return 0
     (atom,) = moving

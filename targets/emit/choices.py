@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.graph.expr import Op, Var
-from raido.algo.graph.rewrite import topological
+from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.nodes import Let, Store
 from raido.schedule.nest.values import Buffer, Read, lanes_of
 from raido.schedule.nest.walk import expressions_of
@@ -36,15 +36,15 @@ def choices_without_loads(within: Sequence[Any]) -> frozenset[Op]:
         elif isinstance(s, Store) and s.buffer.scope == "register":
             values.setdefault(s.buffer, []).append(s.value)
     seen: set[Any] = set()
-    stack = [e for node in nodes if isinstance(node, Read) for e in node.indices]
+    stack: list[Any] = [e for node in nodes if isinstance(node, Read) for e in node.indices]
     while stack:
-        for node in topological(stack.pop()):
-            name = node.buffer if isinstance(node, Read) else node
-            if node in seen or (isinstance(node, Read) and node.indices and node.buffer.scope != "register"):
-                continue
-            seen.add(node)
-            if name in values:
-                stack += values.pop(name)  # type: ignore[arg-type]
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        stack += children(node)
+        if not isinstance(node, Read) or not node.indices or node.buffer.scope == "register":
+            stack += values.pop(node.buffer if isinstance(node, Read) else node, ())
     return frozenset(choices - seen)
 
 

@@ -60,6 +60,18 @@ def test_gangs_of_a_product_are_formed_in_few_calls():
     assert calls_of(lambda: form_gangs(nest, 512)) < 52_500
 
 
+def test_defaults_ask_each_read_of_a_weighted_sum_once():
+    @rd.algorithm
+    def repeated(a: rd.u16["h", "w"]):
+        for k in range(3):
+            weighted = lambda p: reduce(add, [p[dy, dx] * rd.u16(dy + dx) for dy in range(5) for dx in range(5)])
+            a = rd.stencil(weighted, a, boundary="clamp", name=f"sum_{k}")
+        return a
+
+    graph = form_stages(repeated.trace())
+    assert calls_of(lambda: Schedule(graph).complete(Machine())) < 50_000
+
+
 def smoothed(a, k):
     rows = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, a, boundary="clamp", name=f"rows_{k}")
     cols = rd.stencil(lambda p: (p[-1, 0] + p[0, 0] + p[1, 0]) / 3, rows, boundary="clamp", name=f"cols_{k}")

@@ -15,7 +15,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions, greatest, interval
 from raido.algo.graph.expr import Const, Expr, Fill, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
 from raido.algo.graph.offsets import offsets_of_zero_segments
-from raido.algo.graph.rewrite import scalar_nodes, substitute
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 
 Box = tuple[tuple[Expr, Expr], ...]
 
@@ -64,9 +64,7 @@ def _reach(
     index = ix.canonical(index)
     while isinstance(index, Op) and index.name == "clamp_index" and index.args[1] is size:
         index = index.args[0]
-    if any(isinstance(n, Var) and n in opaque for n in scalar_nodes(index)):
-        return None
-    if not _is_index(index):
+    if not _is_index(index) or not opaque.isdisjoint(free_variables(index)):
         return None
     bounds = interval(index, ranges, assumptions)
     # A trip count read from data is no bound at the place where the region is needed.

@@ -150,6 +150,10 @@ def _elements_read(
     inside = bound_within(loop.body) - names.keys()
     in_turn = written(*(s for s in loop.body.statements if isinstance(s, (For, While))))
     made = {s.buffer for s in every if isinstance(s, Alloc)}
+    memory = {buffer for buffer in in_turn - made if buffer.scope in ("heap", "parameter")}
+    stores = [s for s in every if isinstance(s, Store) and s.buffer in memory]
+    if not any(_is_of_row(_number(s, names)[1], s.buffer, around) for s in stores):
+        return {}
     found: dict[Buffer, list[Indices]] = {}
     lost: set[Buffer] = set()
     stored: set[Buffer] = set()
@@ -166,8 +170,7 @@ def _elements_read(
     return {
         buffer: indices
         for buffer, indices in found.items()
-        if buffer in stored & in_turn - lost - made - kept.viewed
-        and buffer.scope in ("heap", "parameter")
+        if buffer in stored & memory - lost - kept.viewed
         and all(_is_of_row(index, buffer, around) and inside.isdisjoint(topological(*index)) for index in indices)
         and all(_are_apart(*pair) for pair in combinations(indices, 2))
     }
