@@ -36,7 +36,7 @@ def choices_without_loads(within: Sequence[Any]) -> frozenset[Op]:
         elif isinstance(s, Store) and s.buffer.scope == "register":
             values.setdefault(s.buffer, []).append(s.value)
     seen: set[Any] = set()
-    stack = [e for node in nodes if isinstance(node, Read) for e in node.indices]
+    stack: list[Any] = [e for node in nodes if isinstance(node, Read) for e in node.indices]
     while stack:
         node = stack.pop()
         if node in seen:
