@@ -20,16 +20,15 @@ read at quotients of it, tiles of as many indices as the quotients' period are u
 alike, the axes of pixels and colours are fused (`pixels`). The outermost pure axis is parallel, in row tiles for chains; one-dimensional
 stages and whole reductions are split into fixed chunks, in which each lane has a block of its own where the operator is not commutative.
 Where results share inputs, as in a matrix product, a register tile of sums runs along the reduction, and the right factor is packed in
-panels of as many columns as half of L2 holds, a page of them where there are few iterations; in products of rows with rows, too
-(`products`). Of symmetric results (x.T @ x) one triangle is computed. Results of no more rows than a register tile read the right factor
-unpacked, in chunks, or with lanes along the reduction. Few tiles of a long reduction are computed in chunks of it. Convolutions compute
-several channels together; where all results share functions of an iteration, as in back projection, four rows are computed together. A few
-long folds side by side share one pass (`few_folds`). Sums down columns run along the rows, eight at a time, or one by one where a row is a
-page or more and L1 holds the row of sums; reads across rows are transposed in registers, block by block (`transposes`); a stencil that
-reads neighbouring rows computes register tiles whose height the cost model chooses (`rows`), up to four rows, or twelve with non-temporal
-stores, and two of a long weighted sum (`latency`); so does a fold of a few written-out taps. Reductions, elements with loops of their own,
-long chains of operations, and recurrences of whole-array loops (`recurrences`) interleave several gangs (`latency`), and iterations of
-uneven length are distributed dynamically.
+panels of as many columns as half of L2 holds; in products of rows with rows, too (`products`). Of symmetric results (x.T @ x) one triangle
+is computed. Results of no more rows than a register tile read the right factor unpacked, in chunks, or with lanes along the reduction. Few
+tiles of a long reduction are computed in chunks of it. Convolutions compute several channels together; where all results share functions of
+an iteration, as in back projection, four rows are computed together. A few long folds side by side share one pass (`few_folds`). Sums down
+columns run along the rows, eight at a time, or one by one where a row is a page or more and L1 holds the row of sums; reads across rows are
+transposed in registers, block by block (`transposes`); a stencil that reads neighbouring rows computes register tiles whose height the cost
+model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a long weighted sum (`latency`); so does a fold of a
+few written-out taps. Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops
+(`recurrences`) interleave several gangs (`latency`), and iterations of uneven length are distributed dynamically.
 
 Memory. Stencils get boundary loops of their own (index-set splitting). Outputs that the last-level cache does not keep beside their inputs
 (tested at the call where sizes are not known), and that nothing reads again, are stored past the caches, unless their rows are short or

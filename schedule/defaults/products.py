@@ -3,9 +3,9 @@
 A register tile of sums runs along the reduction (Goto and van de Geijn: Anatomy of high-performance matrix multiplication, 2008; register
 tiles: Wolf and Lam, 1991). The right factor is packed in panels as wide as a tile; half of L2 holds the panels of a block of columns, which
 are packed when the block begins and serve all rows. Factors that are read across rows, as b of `a @ b.T` is, are transposed in registers
-while they are packed. Blocks of a reduction of few iterations, where its length is not known, are pages of the result's rows. Left factors
-that are read down columns, as a of `a.T @ b` is, are packed in row tiles, once for many blocks. A result of no more rows than one tile
-would use a panel once: it reads the right factor unpacked, in chunks of its rows, and so do few results of long reductions.
+while they are packed. Left factors that are read down columns, as a of `a.T @ b` is, are packed in row tiles, once for many blocks. A
+result of no more rows than one tile would use a panel once: it reads the right factor unpacked, in chunks of its rows, and so do few
+results of long reductions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent, known_extent
@@ -231,7 +230,7 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     Of symmetric results one triangle is computed. Of many products side by side that have factors of their own, each is a task; else
     threads share the packing, and then the rows.
     """
-    trial, name, i = draft.trial(), stage.name, stage.axes[-2].name
+    trial, name, (i, j) = draft.trial(), stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
     if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_ITERATIONS:
         # an element that is copied takes as long as some dozen steps of its sum
@@ -239,48 +238,28 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     if not trial.decide(name, "split", axis=i, factor=rows):
         return False
     block, width = columns_of_block(draft, stage), width_of_tile(stage, draft.machine)
-    wide = columns_of_few_iterations(draft, stage, block)
-    by_columns = [] if len(stage.axes) > 2 else factors_by_columns(draft, stage)
+    outer, folds = ([axis.name for axis in axes] for axes in (stage.axes[:-2], stage.reduction_axes))
+    by_columns = [] if outer else factors_by_columns(draft, stage)
+    loops, column = [], j
+    for factor in [block * BLOCKS] * bool(by_columns) + [block] * (block > width) + [width]:
+        trial.decide(name, "split", axis=column, factor=factor)
+        loops, column = [*loops, column + "o"], column + "i"
+    blocks, tiles = (loops[:-1], loops[-1:]) if block > width else (loops, [])
     products = [known_extent(draft, axis.extent) for axis in stage.axes[:-2]]
     many = prod(ENOUGH_TASKS if n is None else n for n in products) >= ENOUGH_TASKS
     apart = many and any(axis.var in point for axis in stage.axes[:-2] for point in packed.values())
-    outermost = [block * BLOCKS] * bool(by_columns)
-    if wide > block:
-        few, iterations = trial.branch(), " * ".join(axis.name for axis in stage.reduction_axes)
-        decide_blocks(few, stage, [*(max(1, factor // wide) * wide for factor in outermost), wide], [width], apart)
-        trial.accept(few.when(name, f"{iterations} <= {draft.machine.l2 // 2 // bytes_of_columns(stage, wide)}"))
-    blocks, columns = decide_blocks(trial, stage, [*outermost, block], [width] * (wide > width), apart)
+    around = [*outer, *blocks] if apart else [*blocks, *outer]
+    trial.decide(name, "reorder", axes=(*around, i + "o", *tiles, *folds, i + "i", column))
+    decide_sums(trial, stage, i + "i", column)
+    trial.decide(name, "parallel", axis=outer[0] if apart else trial.fuse(stage.name, [*outer, i + "o"]))
     for array, point in packed.items():
-        if not decide_panels(trial, stage, array, point, blocks, columns, apart):
+        if not decide_panels(trial, stage, array, point, blocks, [*tiles, column], apart):
             return False
     for array in by_columns:
         decide_panels_of_rows(trial, stage, array, blocks[0])
     draft.adopt(trial)
     draft.renew_demand()
     return True
-
-
-def decide_blocks(
-    draft: Draft, stage: Stage, blocks: Sequence[int], tiles: Sequence[int], apart: bool
-) -> tuple[list[str], list[str]]:
-    """Splits a product's columns into blocks, and these into tiles unless each is one, whose sums are a register tile; returns the loops
-    over blocks, and those inside.
-
-    blocks, tiles: the factors of the splits. apart: each of several products is a task.
-    """
-    name, (i, loop) = stage.name, (axis.name for axis in stage.axes[-2:])
-    outer, folds = ([axis.name for axis in axes] for axes in (stage.axes[:-2], stage.reduction_axes))
-    loops: list[str] = []
-    for factor in (*blocks, *tiles):
-        draft.decide(name, "split", axis=loop, factor=factor)
-        loops, loop = [*loops, loop + "o"], loop + "i"
-    inside = [*loops[len(blocks) :], loop]
-    loops = loops[: len(blocks)]
-    around = [*outer, *loops] if apart else [*loops, *outer]
-    draft.decide(name, "reorder", axes=(*around, i + "o", *inside[:-1], *folds, i + "i", loop))
-    decide_sums(draft, stage, i + "i", loop)
-    draft.decide(name, "parallel", axis=outer[0] if apart else draft.fuse(name, [*outer, i + "o"]))
-    return loops, inside
 
 
 def decide_panels_of_rows(draft: Draft, stage: Stage, array: str, block: str) -> None:
@@ -379,24 +358,6 @@ def columns_of_block(draft: Draft, stage: Stage) -> int:
     count = known_extent(draft, stage.axes[-1].extent)
     tiles = max(1, draft.machine.l2 // 2 // (column * width))
     return width * (tiles if count is None else min(tiles, max(1, -(-count // width))))
-
-
-def columns_of_few_iterations(draft: Draft, stage: Stage, block: int) -> int:
-    """Returns the columns of a block where a reduction of unknown length has few iterations: those of a page of the result; `block` where the
-    length is known.
-
-    A row tile stores more than it computes then, and runs along pages of its rows, not along a few lines of each.
-    """
-    names, lengths = zip(*((axis.name, known_extent(draft, axis.extent)) for axis in stage.reduction_axes), strict=True)
-    if None not in lengths or stage.symmetric or not all(map(str.isidentifier, names)):
-        return block
-    count = min(PAGE // bytes_of_columns(stage, 1), known_extent(draft, stage.axes[-1].extent) or PAGE)
-    return -(-count // block) * block
-
-
-def bytes_of_columns(stage: Stage, columns: int) -> int:
-    """Returns the bytes of so many elements of a product's row."""
-    return columns * stage.bodies[0].dtype.itemsize
 
 
 def even_part(draft: Draft, axis: Axis, most: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,12 +27,8 @@ def test_products_of_rows_have_the_right_factor_in_panels_but_for_few_rows():
 sw = s["out"].when("y <= 12 and r > 64")
 sw.tile(y=4, x=4).reorder("xo", "yo", "r", "yi", "xi").unroll("yi", edge=2).unroll("xi")
 sw.vectorize("r").parallel("xo")
-s["out"].split("y", 12)
-sw = s["out"].when("r <= 256")
-sw.split("x", 1024).split("xi", 32).reorder("xo", "yo", "xio", "r", "yi", "xii").unroll("yi")
-sw.vectorize("xii", interleave=2).parallel("yo")
-s["out"].split("x", 128).split("xi", 32).reorder("xo", "yo", "xio", "r", "yi", "xii").unroll("yi")
-s["out"].vectorize("xii", interleave=2).parallel("yo")
+s["out"].split("y", 12).split("x", 128).split("xi", 32).reorder("xo", "yo", "xio", "r", "yi", "xii")
+s["out"].unroll("yi").vectorize("xii", interleave=2).parallel("yo")
 s["out"].cache("b", "out", "xo", layout=("xo", "xio", "r", "xii"))
 s["b_copy"].split("r", 16).reorder("xio", "ro", "xii", "ri").unroll("ri").vectorize("xii", 16)
 s["b_copy"].parallel("ro", grain=64)"""
@@ -60,7 +55,7 @@ def test_tiles_have_as_many_rows_whatever_the_elements_and_are_of_one_height():
     def product(a: rd.f64["n", "k"], b: rd.f64["k", "m"]):
         return rd.matmul(a, b).named("out")
 
-    assert 'split("y", 12).split("x", 64).split("xi", 16)' in default_of(product, k=2048)
+    assert 'split("y", 12).split("x", 64).split("xi", 16)' in default_of(product)
     assert 'split("y", 9)' in default_of(product, n=27)  # three tiles of one height
 
 
@@ -77,7 +72,7 @@ def test_products_of_few_rows_read_the_right_factor_where_it_is():
     def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
         return rd.matmul(a, b).named("out")
 
-    assert "cache" in default_of(product, n=13) and 'when("y' not in default_of(product, n=13)
+    assert "cache" in default_of(product, n=13) and "when" not in default_of(product, n=13)
     for rows in (1, 12):
         assert "cache" not in default_of(product, n=rows) and 'parallel("ro")' in default_of(product, n=rows)
 
@@ -186,26 +181,6 @@ def test_an_array_times_itself_is_packed_where_it_is_the_right_factor(machine):
     np.testing.assert_allclose(columns, x.T @ x)
 
 
-def test_blocks_of_products_of_few_iterations_are_pages_of_the_result():
-    def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
-        return rd.matmul(a, b).named("out")
-
-    few = """sw = s["out"].when("r <= 256")\nsw.split("x", 1024)"""  # rows of 4 KiB, whose panels take half of L2
-    assert few in default_of(product) and few not in default_of(product, k=8)
-    assert """when("r <= 32")\nsw.split("x", 1024)""" in default_of(product, replace(AVX2, l2=256 << 10))
-    assert 'when("r' not in default_of(product, m=100)  # a block, however long the reduction
-
-    @rd.algorithm
-    def products(a: rd.f64["n", "k"], b: rd.f64["k", "m"], c: rd.f64["m", "k"]):
-        return rd.matmul(a, b), rd.matmul(a, c.T)
-
-    nest = products.compile("llvm").source("nest")
-    assert not re.search(r"_copy\[[^\]]*x\w*ii\W[^\]]*//", nest)  # lanes read panels without dividing
-    a, b, c = (np.random.default_rng(0).random(shape) for shape in ((37, 5), (5, 1100), (1100, 5)))
-    for ours, theirs in zip(products(a, b, c), (a @ b, a @ c.T), strict=True):
-        np.testing.assert_allclose(ours, theirs)
-
-
 @pytest.mark.parametrize("factors", ["a b", "aT b", "a bT"])
 @pytest.mark.parametrize("machine", [AVX2, AVX512])
 def test_the_panels_of_a_block_of_columns_have_no_loop_over_blocks(machine, factors):
@@ -219,7 +194,7 @@ def test_the_panels_of_a_block_of_columns_have_no_loop_over_blocks(machine, fact
     complete = Schedule(form_stages(algorithm.trace())).complete(machine)
     text = print_nest(lower(complete.graph, complete.variants(), machine))
     assert re.search(r"\w+_copy: f32\[1, \d+, ", text)  # one block
-    blocks = re.findall(r"for (xo\S*) in", re.split(r"else:\n +produce", text)[-1])
+    blocks = re.findall(r"for (xo\S*) in", text)
     assert blocks and set(blocks) == ({"xo", "xo_2"} if factors == "aT b" else {"xo"})  # and no loop over one block
 
 

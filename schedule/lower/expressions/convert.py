@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from math import gcd
 from operator import is_
 from typing import Any
 
@@ -103,24 +101,15 @@ def _laid_out(e: Expr, divisions: tuple[tuple[str, int], ...], assumptions: Assu
 
 
 def settled(e: Expr, assumptions: Assumptions) -> Expr:
-    """`e` simplified: a quotient or remainder by k of an index unit · high + low, where unit divides k and low is provably in 0 … unit − 1,
-    becomes one of `high` by k / unit, without `low` or beside it.
-    """
+    """`e` simplified: each quotient and remainder of a number provably in 0 … divisor − 1 is replaced by 0 and by the number."""
     constant, terms = ix.linear(e)
     total: Expr = ix.as_index(constant)
     for atom, c in terms.items():
         part: Expr = atom
-        if isinstance(atom, Op) and atom.name in ("floordiv", "mod") and (k := ix.constant_value(atom.args[1])):
-            inside = ix.linear(atom.args[0])[1]
-            for unit in sorted({k, *(gcd(k, factor) for factor in inside.values())} - {1}, reverse=True):
-                parts = (ix.mul(each, factor // unit) for each, factor in inside.items() if factor % unit == 0)
-                high = reduce(ix.add, parts, ix.as_index(0))
-                low = ix.sub(atom.args[0], ix.mul(high, unit))
-                if assumptions.nonnegative(low) and assumptions.less(low, unit):
-                    rest = k // unit
-                    quotient = atom.name == "floordiv"
-                    part = ix.floordiv(high, rest) if quotient else ix.add(ix.mul(ix.mod(high, rest), unit), low)
-                    break
+        if isinstance(atom, Op) and atom.name in ("floordiv", "mod"):
+            k = ix.constant_value(atom.args[1])
+            if k and assumptions.nonnegative(atom.args[0]) and assumptions.less(atom.args[0], k):
+                part = atom.args[0] if atom.name == "mod" else ix.as_index(0)
         total = ix.add(total, ix.mul(part, c))
     return total
 
