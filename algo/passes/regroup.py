@@ -139,6 +139,7 @@ def _regroupings(
                     if (
                         (counts[0] is counts[1] or counts in equal or counts[::-1] in equal)
                         and len(sizes) > len(extents)
+                        and not any(index.constant_value(e) is not None for e in indices)  # of no elements
                         and indices == _regrouped(positions, extents, sizes)
                     ):
                         yield first, end, sizes, indices

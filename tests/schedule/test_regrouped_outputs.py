@@ -104,3 +104,12 @@ def test_a_chain_of_expressions_is_looked_through_in_linear_work():
         return calls_of(chain.trace)
 
     assert calls(80) < 2.5 * calls(40)
+
+
+def test_arrays_without_elements_are_regrouped_by_no_index():
+    """The index 0 of a part became an axis, wherever a 0 stood."""
+
+    def repeated(a: rd.complex64[33, 0]):
+        return rd.broadcast_to(a, (1, 3, 33, 0))
+
+    assert rd.algorithm(repeated)(np.zeros((33, 0), np.complex64)).shape == (1, 3, 33, 0)
