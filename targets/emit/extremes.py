@@ -77,7 +77,7 @@ def bind_inputs(values: Values, e: Op) -> list[Term]:
     """The operands of an extreme of a network; names the inputs of the network, which each result is tested by."""
     inputs: dict[int, Term] = {}
     for a in e.args:
-        if a in values.inputs:
+        if a in values.inputs and (is_leaf(a) or a in values.networks.members):
             inputs |= values.inputs[a]
         elif not _is_number(a):
             if not is_leaf(a):

@@ -197,6 +197,7 @@ class Statements:
             unit.read.add(s.var)
         if s.var.dtype is i64 and fits_i32(s.value, unit.ranges):
             unit.ranges.ranges[s.var] = whole_range(i32)
+        self.values.inputs.pop(s.var, None)  # another block may have a name like it
         if s.value in self.values.networks.members:
             self.values.inputs[s.var] = self.values.inputs[s.value]
         simple = isinstance(term, (int, T.Var))

@@ -110,3 +110,12 @@ def test_an_extreme_of_a_network_is_one_instruction():
     assert "vrangeps" in body and "vrangepd" in body and "vpternlog" not in body
     body = assembly_of(medians, "haswell")
     assert "vcmpordps" in body and "vcmpunordps" not in body and "blendv" in body
+
+
+def test_networks_of_blocks_whose_names_are_alike_have_inputs_of_their_own():
+    """The name of an extreme in whole gangs is that of a loaded element in the rest of a row: inputs of the one were tested in the other."""
+
+    def several(a: rd.f32["n", "m"], b: rd.i64["n", "m"], c: rd.i64["n", "m"], d: rd.i64["n", "m"]):
+        return rd.logaddexp(a[b, c], rd.stack([c, b, d], axis=-3))
+
+    assert rd.algorithm(several).compile("llvm:skylake-avx512").source("asm")
