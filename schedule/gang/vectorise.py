@@ -37,6 +37,7 @@ from raido.schedule.gang.first_indices import keep_first_indices
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.large_streams import part_large_streams
+from raido.schedule.gang.late_stores import store_late
 from raido.schedule.gang.narrow_buffers import narrow_buffers
 from raido.schedule.gang.narrow_integers import narrow_integers
 from raido.schedule.gang.narrow_sums import narrow_sums
@@ -92,7 +93,7 @@ def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
             memory = memory | {refused.buffer}
             continue
         body = replace_buffers(body, {b: _in_memory(b) for b in memory})
-        return replace(nest, body=name_near_uses(body))
+        return replace(nest, body=store_late(name_near_uses(body), vector_bits))
 
 
 def _in_memory(buffer: Buffer) -> Buffer:
