@@ -327,6 +327,10 @@ def _device_entries(kind: str) -> tuple[TargetEntry, ...]:
 
 def _unknown_kind(kind: str) -> str:
     meant = {"cpu": '"llvm"', "native": '"llvm"', "host": '"llvm"', "gpu": '"cuda" or "vulkan"'}.get(kind)
+    name, _, which = kind.partition(":")
+    if which and name in ("llvm", "cuda", "vulkan"):  # a whole name, given as the kind
+        part = "cpu" if name == "llvm" else "arch" if which.startswith(("sm_", "compute_")) else "device"
+        return explain(f'"{kind}" is no kind of target', **{"try": f'rd.Target("{name}", {part}="{which}")'})
     return explain(
         f'unknown target "{kind}"; there is: "llvm" (or "llvm:haswell" for a named processor), "vulkan" and "cuda" (or "vulkan:0" for a '
         'device, "cuda:sm_90" for an architecture)',

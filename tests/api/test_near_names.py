@@ -149,6 +149,11 @@ MISFITS = {
     "an example for compile": (lambda: blur.compile(like=X), "`like` is a tuple", r"try +like=\(x,\)$"),
     "an example as a target": (lambda: blur.compile(X), "not ndarray", r"like=\(x, …\) for examples"),
     "the processor": (lambda: blur.compile("cpu"), 'unknown target "cpu"', 'try +"llvm"$'),
+    "a name as a kind": (
+        lambda: rd.Target("llvm:haswell"),
+        "no kind of target",
+        'try +rd.Target\\("llvm", cpu="haswell"\\)$',
+    ),
     "a kind of processor": (lambda: blur.compile("haswell"), 'unknown target "haswell"', 'try +"llvm:haswell"$'),
     "a type in a decorator": (lambda: rd.algorithm("f32[n]"), "of a function", r'try +@rd\.algorithm\(x="f32\[n\]"\)'),
     "sizes by name for the tuner": (
