@@ -189,8 +189,12 @@ def chain_work(draft: Draft, stage: Stage) -> int:
 
 def functions_of(draft: Draft, members: Collection[str]) -> list[str]:
     """Returns the stages inside the functions that some stages map, which these and one another alone read, readers first."""
+    stages = draft.state.uses.stages
+    read = (stages.get(array) for name in members for array in draft.demand.reads(name))
+    if not any(isinstance(stage, Stage) and stage.outer for stage in read):
+        return []
     around, found = set(members), []
-    for name, stage in reversed(draft.state.uses.stages.items()):
+    for name, stage in reversed(stages.items()):
         readers = draft.demand.readers(name).keys()
         if not isinstance(stage, Stage) or not stage.outer or name in draft.demand.inlined:
             continue
@@ -227,13 +231,13 @@ def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
     """
     rates = chain_in_row_tiles(draft, stage, rows)
     stored = sum(row_bytes(draft, name) * rate for name, rate in rates.items())
-    again: dict[str, int | Fraction] = {}
-    for name in rates:
-        fold = draft.state.stage(name)
-        for array, points in draft.demand.reads(name).items() if fold.reduction is not None else ():
-            once = any(len(plain_axes(point) or ()) == len(fold.all_axes) for point in points)
-            others = {stage.name, *rates} - {name}
-            if once and array not in rates and any(array in draft.demand.reads(each) for each in others):
+    arrays, again = draft.demand.arrays, dict[str, "int | Fraction"]()
+    for name, fold in ((name, draft.state.stage(name)) for name in rates):
+        for array, points in arrays.get(name, {}).items() if fold.reduction is not None else ():
+            twice = any(each != name and array in arrays.get(each, ()) for each in (stage.name, *rates))
+            if array in rates or not twice:
+                continue
+            if any(len(plain_axes(point) or ()) == len(fold.all_axes) for point in points):
                 again[array] = array_of(draft, array).dtype.itemsize * _elements_of_row(draft, fold) * rates[name]
     return ceil(stored + sum(again.values()))
 

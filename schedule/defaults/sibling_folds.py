@@ -2,7 +2,7 @@
 elements of a map, in the loops that compute them, such as the test for convergence of an iteration.
 
 Each element is then read once, or not at all, and an expression that several folds share, as the weight of a mean, is computed once for all.
-`Demand.hosts` maps fused folds to their leaders, as for other stages (`joins`). Left out are folds whose loops suit one of them alone:
+`Demand.leaders` maps fused folds to their leaders, as for other stages (`joins`). Left out are folds whose loops suit one of them alone:
 products, with register tiles, folds of short rows, and operators of several values.
 """
 
