@@ -267,10 +267,15 @@ class Values:
         side_by_side = e.buffer.lanes == 1 and constant_value(as_index(strides_of(e.buffer)[-1])) == 1
         return side_by_side and all(lanes_of(i) == 1 for i in outer)
 
+    def _has_a_row(self, e: Gather) -> bool:
+        """Whether lanes vary along one row, which is there whatever the mask is."""
+        return self._is_along_a_row(e) and (e.mask is None or len(e.indices) == 1)
+
     def _entries(self, e: Gather) -> int:
-        """The number of elements in the row that lanes are gathered from, or in the whole array; 0 where it is not known."""
+        """The number of elements in the row that lanes are gathered from, or in the whole array; 0 where it is not known. Where lanes are
+        masked, there may be no such row."""
         lengths = [constant_value(as_index(n)) or 0 for n in e.buffer.shape]
-        if self._is_along_a_row(e):
+        if self._has_a_row(e):
             return lengths[-1]
         return 0 if e.buffer.lanes > 1 or e.buffer.strides else math.prod(lengths)
 
@@ -281,7 +286,7 @@ class Values:
         helpers, memory, entries = self.unit.helpers, memory_dtype(dtype), self._entries(e)
         if is_small_table(entries, memory, lanes, helpers.can):
             helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
-            if not self._is_along_a_row(e):
+            if not self._has_a_row(e):
                 start, offsets = T.IntImm("int64", 0), T.Add(offsets, T.Broadcast(start, lanes))
         else:
             short = self._is_along_a_row(e) and fits_i32(_one_by_one(e.indices)[-1], self.unit.ranges)

@@ -37,6 +37,8 @@ def _shape(entries: int, memory: DType, lanes: int, can: Capabilities) -> tuple[
     Sixteen bytes take a shuffle and a choice, as many instructions as one element alone: tables may fill half as many shuffles as there
     are lanes.
     """
+    if entries > 1 << memory.bits:  # indices have as many bits as elements
+        return 0, 0
     bits = can.vector_bits if memory.bits < 32 else lanes * memory.bits
     width = bits // memory.bits
     permutes = (bits, memory.bits) in _PERMUTE and (memory.bits > 8 or can.byte_permutes)
