@@ -251,7 +251,9 @@ def _lift_reduce(
     tables.ranks.setdefault(own, tables.ranks.get(form, 0))
     if reduce in tables.sites:
         tables.sites.setdefault(own, tables.sites[reduce])
-    closed = tables.first_equal(_closed(own, outer, tables) if outer else own)
+    lifted = _closed(own, outer, tables) if outer else own
+    assert isinstance(lifted, Generate)
+    closed = tables.first_equal(lifted)
     tables.parents.setdefault(closed, form)
     indices = tuple(axis.var for axis in outer)
     memo: dict[Node, Node] = {item: Load(Result(closed, k), indices, False) for k, item in enumerate(items)}

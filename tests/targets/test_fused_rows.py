@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from emission import assembly_of
 
 import raido as rd
 
@@ -18,8 +19,7 @@ def test_rows_of_a_fused_loop_are_counted(dynamic):
     """A product of a row of 40 took 24 cycles, of which a division was ten."""
     s = products.schedule()
     s["out"].fuse("y", "x").parallel("yx", grain=4, dynamic=dynamic).vectorize("r")
-    exe = products.compile("llvm:skylake-avx512", schedule=s)
-    lines = [line.split("#")[0].strip() for line in exe.source("asm").splitlines()]
+    lines = [line.split("#")[0].strip() for line in assembly_of(products, "skylake-avx512", s).splitlines()]
     labels = {line[:-1]: k for k, line in enumerate(lines) if re.match(r"\.LBB\w+:$", line)}
     jumps = [(labels.get(line.split()[-1], k), k) for k, line in enumerate(lines) if re.match(r"j\w+\s+\.LBB", line)]
     rows = [lines[k : end + 1] for k, end in jumps if k < end]

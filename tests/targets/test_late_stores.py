@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from emission import assembly_of
 
 import raido as rd
 
@@ -17,7 +18,7 @@ def weighted(a: rd.f32["h", "w"]):
 @pytest.mark.parametrize("cpu, register", [("haswell", "ymm"), ("skylake-avx512", "zmm")])
 def test_a_weighted_sum_spills_little(cpu, register):
     """155 spills with 32 registers and 103 with 16, and 1.4 times as long, with each row stored before the values of the next."""
-    text = rd.algorithm(weighted).compile(f"llvm:{cpu}").source("asm")
+    text = assembly_of(rd.algorithm(weighted), cpu)
     assert len(re.findall(rf"\(%rsp.*{register}|{register}.*\(%rsp", text)) < 50
 
 

@@ -57,6 +57,8 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
         index, divisor = _dividend(without_boundaries(node.args[0], [*inner, *checks]))
         variables = _variables_of_bounded(index)
         known = all(isinstance(n, (Const, SizeVar, Op)) for n in scalar_nodes(node.args[1]))
+        if checks and not variables:  # all iterations check the same index
+            continue
         if variables is not None and known:
             found[node] = Boundary(node, tuple(inner), index, ix.mul(node.args[1], divisor), variables)
     return list(found.values())

@@ -17,6 +17,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Op
 from raido.algo.graph.rewrite import substitute, topological, transform
+from raido.schedule.nest.effects import buffers_read
 from raido.schedule.nest.nodes import Block, For, Let, Nest, Statement, Store, While
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, map_block, map_statements, statements_within, with_blocks
@@ -39,8 +40,12 @@ def _statement(s: Any) -> Any:
     if not isinstance(s, For) or s.kind != "serial":
         return s
     inside = list(statements_within(s.body))
-    several = any(len(_operands(n)) > 2 for e in inside for n in topological(*expressions_of(e)))
-    if not several or any(isinstance(e, For | While) for e in inside):
+    if any(isinstance(e, For | While) for e in inside):
+        return s
+    stored = {each.buffer for each in inside if isinstance(each, Store)}
+    if stored.isdisjoint(buffers_read(e for each in inside for e in expressions_of(each))):
+        return s
+    if not any(len(_operands(n)) > 2 for e in inside for n in topological(*expressions_of(e))):
         return s
     waiting: set[Node] = set(_carried(s, inside))
     for each in inside:
