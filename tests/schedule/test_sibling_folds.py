@@ -170,3 +170,21 @@ def test_no_more_folds_share_loops_than_registers_hold() -> None:
 
     assert len(loops_around_folds(powers)) == 2
     np.testing.assert_allclose(powers(Y), powers.interpret(Y), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(9, 0, 5), (9, 5, 0), (0, 5, 5), (9, 4, 5)])
+def test_a_fold_of_a_map_without_elements_has_a_partial_result_for_each_row(shape):
+    """Rows of no elements stored partial results that were not there."""
+
+    @rd.algorithm
+    def doubled(a: rd.f32["n", "m", "k"]):
+        b = a * 2
+        return b, rd.sum(b)
+
+    a = np.ones(shape, np.float32)
+    nest = doubled.schedule().complete()
+    assert 'compute_with("elementwise_1"' in str(nest)
+    b, total = doubled(a)
+    np.testing.assert_array_equal(b, a * 2)
+    assert total == 2 * a.size
+    assert "min(1," not in nest.nest_text()

@@ -146,7 +146,9 @@ class Sharing:
                 low, high, step = cursor.instances[0].bounds(cursor.lowered.plan.loops[position].name)
                 count = ix.ceildiv(ix.sub(high, low), step)
                 lowered, own = fused_stage.lowered, fused_stage.lowered.plan.loops[position].name
-                within = [axis.extent for axis in lowered.stage.reduction_axes if axis.name not in lowered.axis_of[own]]
+                others = (axis for axis in lowered.stage.reduction_axes if axis.name not in lowered.axis_of[own])
+                folds = cursor.lowered.plan.loops[position].name in cursor.lowered.reduced
+                within = [axis.extent for axis in others] if folds else []  # iterations of a map are made if empty, too
                 partials = self.loops.partials.rewritten(outer, position, count, within)
                 self.in_chunks[fused_stage.lowered.stage.name] = InChunks(partials, low, step)
                 continue
