@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Expr, Op, fresh
+from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.nest.nodes import Alloc, Block, For, Let
 from raido.targets import tvm_corner as T
@@ -41,6 +41,7 @@ def emit_rows(statements: Statements, loop: For, begin: Any, size: Any) -> bool:
     before = index.mul(y.var, n)
     columns = index.maximum(index.sub(first, before), 0), index.minimum(index.sub(end, before), n)
     rest = tuple(s for s in loop.body.statements if s is not y and s is not x)
+    assert isinstance(x.var, Var)
     inner = For(x.var, *columns, 1, Block((Let(loop.var, index.add(before, x.var)), *rest)))
     from_, to = statements.values.prepare(*columns)
     unit.out.append(emit_loop(statements, inner, from_, tir(trip_count(from_, to, 1))))
@@ -51,15 +52,14 @@ def emit_rows(statements: Statements, loop: For, begin: Any, size: Any) -> bool:
 
 def _quotient_and_remainder(loop: For) -> tuple[Let, Let, Expr] | None:
     """Returns the definitions of k//n and k%n with which a loop over k begins, and n; None for other loops."""
-    found: dict[str, Let] = {}
+    found: dict[str, tuple[Let, Expr]] = {}
     for s in loop.body.statements:
         if isinstance(s, Alloc):
             continue
         if not isinstance(s, Let) or not isinstance(s.value, Op) or s.value.args[0] is not loop.var:
             break
-        found.setdefault(s.value.name, s)
+        found.setdefault(s.value.name, (s, s.value.args[-1]))
     if not {"floordiv", "mod"} <= found.keys():
         return None
-    y, x = found["floordiv"], found["mod"]
-    n = x.value.args[1]
-    return (y, x, n) if y.value.args[1] is n and loop.var not in free_variables(n) else None
+    (y, n), (x, length) = found["floordiv"], found["mod"]
+    return (y, x, n) if length is n and loop.var not in free_variables(n) else None
