@@ -348,7 +348,7 @@ def axes_of_head(draft: Draft, name: str, head: str) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {head: {axis.name: axis.name for axis in draft.state.stage(head).all_axes}}
     todo = [name]
     while todo:
-        readers = [each for each in draft.demand.readers(todo[-1]) if head_of(draft.state, each) == head]
+        readers = [each for each in draft.demand.readers(todo[-1]) if head in (each, head_of(draft.state, each))]
         unknown = [reader for reader in readers if reader not in found]
         if unknown:
             todo += unknown

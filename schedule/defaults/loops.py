@@ -103,6 +103,8 @@ def decide_loops(draft: Draft, name: str) -> None:
     if isinstance(plan.compute, At):
         if decide_product_of_function(draft, stage, vector):
             return
+        if 0 < stage.outer <= len(stage.axes) - 2 and decide_product_loops(draft, stage, vector):
+            return
         unroll_and_jam = 0 if stage.outer or is_sliding(draft, name) else rows_of_register_tile(draft, stage, vector)
         if unroll_and_jam:
             decide_rows_side_by_side(draft, stage, stage.axes[-2].name, unroll_and_jam)

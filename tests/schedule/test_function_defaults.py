@@ -122,3 +122,32 @@ def test_functions_of_images_have_row_tiles_as_images_have():
     apart = rd.algorithm(lambda image: smooth(image))
     expected = np.stack([apart(image) for image in images])
     np.testing.assert_array_equal(rd.algorithm(batch)(images), expected)
+
+
+def test_products_that_a_function_folds_down_their_columns_are_tiled():
+    """Each element of x @ y was a sum of its own: eleven times as long."""
+
+    def columns(a: rd.f32["b", "n", "k"], c: rd.f32["b", "k", "m"]):
+        return rd.map(lambda x, y: rd.sum(rd.maximum(rd.matmul(x, y), 1.0) ** 2, axis=0), a, c).named("out")
+
+    assert 's["reduce_1"].compute_at("out", "yxo").tile(y=12, x=32)' in default_of(columns)
+    rng = np.random.default_rng(0)
+    a, c = rng.random((3, 25, 17), dtype=np.float32), rng.random((3, 17, 35), dtype=np.float32)
+    expected = (np.maximum(a @ c, 1) ** 2).sum(axis=1)
+    np.testing.assert_allclose(rd.algorithm(columns)(a, c), expected, rtol=1e-4)
+
+
+def test_products_and_what_follows_them_are_computed_for_each_element_of_a_function():
+    def attention(q: rd.f32["h", "n", "d"], k: rd.f32["h", "m", "d"], v: rd.f32["h", "m", "e"]):
+        def softmax(row):
+            weights = rd.exp(row - rd.max(row)).named("weights")
+            return weights / rd.sum(weights)
+
+        def head(q, k, v):
+            return rd.matmul(rd.map(softmax, rd.matmul(q, k.T).named("scores")).named("shares"), v)
+
+        return rd.map(head, q, k, v).named("out")
+
+    text = default_of(attention)
+    assert 's["weights"].compute_at("shares", "y")' in text
+    assert 's["scores"].compute_at("shares", "z").split("y", 12)' in text
