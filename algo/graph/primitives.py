@@ -233,6 +233,7 @@ FUNCTIONS = (
 )
 PRIMITIVES = {row.name: row for row in _rows()}
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
+EXTREMES = ("minimum", "maximum")
 CAN_FAULT = (*DIVISIONS, "ipow")
 """Integer operations that are undefined for some operands."""
 _OF_ANY_WIDTH = ("select", "fma")

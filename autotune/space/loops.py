@@ -38,9 +38,7 @@ GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
 BLOCKED = 0.15  # how often a tile is cut into blocks
 BISECTION = f"{PART}search"  # few elements, each of which takes many iterations: for threads, hardly for lanes
 UPDATE_TILES = f"{PART}values"
-MANY_ITERATIONS = (
-    40.0  # the weight of no lanes where a loop bisects, 0.2 elsewhere: each of its iterations waits for the last
-)
+MANY_ITERATIONS = 40.0  # the weight of no lanes where a loop bisects, 0.2 elsewhere: each iteration waits for the last
 
 
 @dataclass(slots=True)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Const, Op, Reduce, Var
 from raido.algo.graph.faults import operator_can_fault
+from raido.algo.graph.primitives import EXTREMES
 from raido.algo.graph.reduction import monoids
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.refusal import Refusal
-
-_EXTREMES = ("minimum", "maximum")
 
 
 def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'strategy("private")') -> None:
@@ -34,9 +33,7 @@ def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'str
                 f'an update of "{name}" changes {len(fold.combine)} arrays at once, and the new value of each depends on the others',
                 remedy,
             )
-    rounded = [
-        v.dtype for v, m in zip(fold.left, monoids(fold), strict=True) if v.dtype.is_float and m not in _EXTREMES
-    ]
+    rounded = [v.dtype for v, m in zip(fold.left, monoids(fold), strict=True) if v.dtype.is_float and m not in EXTREMES]
     if rounded and reproducible:
         raise Refusal(
             f"the last bits of {rounded[0]} results depend on the order of the updates, which parallel threads do not fix",

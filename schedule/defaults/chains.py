@@ -23,10 +23,8 @@ from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
-MOST_ROWS, FEWEST_ROWS = (
-    32,
-    8,
-)  # of a strip: of those that 3 × 3 taps read, neighbours of 32 rows share a sixteenth, of 8 a quarter
+MOST_ROWS = 32  # of a row tile: of the rows that 3 × 3 taps read, neighbouring tiles share a sixteenth
+FEWEST_ROWS = 8  # of a row tile: neighbours share a quarter
 
 
 def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
@@ -230,15 +228,18 @@ def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
     another stage reads again, as a normalisation reads a row for its mean and for its result.
     """
     rates = chain_in_row_tiles(draft, stage, rows)
-    stored = sum(row_bytes(draft, name) * rate for name, rate in rates.items())
-    arrays, again = draft.demand.arrays, dict[str, "int | Fraction"]()
-    for name, fold in ((name, draft.state.stage(name)) for name in rates):
-        for array, points in arrays.get(name, {}).items() if fold.reduction is not None else ():
-            twice = any(each != name and array in arrays.get(each, ()) for each in (stage.name, *rates))
-            if array in rates or not twice:
-                continue
-            if any(len(plain_axes(point) or ()) == len(fold.all_axes) for point in points):
-                again[array] = array_of(draft, array).dtype.itemsize * _elements_of_row(draft, fold) * rates[name]
+    members, stored = {stage.name, *rates}, sum(row_bytes(draft, name) * rate for name, rate in rates.items())
+    again: dict[str, int | Fraction] = {}
+    for name, rate in rates.items():
+        fold = draft.state.stage(name)
+        for array, points in draft.demand.arrays.get(name, {}).items() if fold.reduction is not None else ():
+            once = any(len(plain_axes(point) or ()) == len(fold.all_axes) for point in points)
+            if (
+                once
+                and array not in rates
+                and any(array in draft.demand.arrays.get(each, ()) for each in members - {name})
+            ):
+                again[array] = array_of(draft, array).dtype.itemsize * _elements_of_row(draft, fold) * rate
     return ceil(stored + sum(again.values()))
 
 

@@ -43,7 +43,7 @@ A stage with any loop directive keeps exactly those loops. Readers are decided b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -59,6 +59,7 @@ from raido.schedule.defaults.function_products import product_site
 from raido.schedule.defaults.gathers import decide_gathers
 from raido.schedule.defaults.gpu.loops import decide_gpu_loops
 from raido.schedule.defaults.gpu.updates import decide_gpu_parts
+from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.loops import decide_loops
 from raido.schedule.defaults.memory import decide_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
@@ -177,18 +178,18 @@ def default_directives(state: State, machine: Machine, sizes: Mapping[str, int])
     if machine.gpu is None:
         decide_runs(draft)
     state = draft.state
-    leaders = dict(draft.demand.leaders)  # before caches change the graph
+    demand = draft.demand  # before caches change the graph
     for name in reversed(list(state.uses.stages)):
-        if isinstance(state.uses.stages[name], Stage) and name not in leaders:
+        if isinstance(state.uses.stages[name], Stage) and name not in demand.leaders:
             decide_stage(draft, name)
-            decide_fused_stages(draft, name, [fused for fused, leader in leaders.items() if leader == name])
+            decide_fused_stages(draft, name, fused_stages_of(demand, name))
     for name in state.uses.stages:
         decide_strategy_parts(draft, name)
     decide_array_loops(draft)
     return draft
 
 
-def decide_fused_stages(draft: Draft, leader: str, names: Sequence[str]) -> None:
+def decide_fused_stages(draft: Draft, leader: str, names: Iterable[str]) -> None:
     """Decides the stages that are fused into the innermost loop of a leader, or on their own where it cannot be shared."""
     for name in sorted(names, key=draft.state.uses.positions.__getitem__):
         loop = draft.state.plan(leader).loops[-1]

@@ -44,9 +44,7 @@ from raido.schedule.state import State, has_explicit_loops, is_inlined
 from raido.schedule.strategies.table import PHASES, strategy_name
 
 AGAIN = 16  # operations: two units do them in two cycles (f32, 128 bits), while an element is stored and loaded at 4 bytes a cycle
-AGAIN_BY_THREADS = (
-    64  # operations of a GPU while an element is stored and loaded: at most 10 a byte of memory, on most devices
-)
+AGAIN_BY_THREADS = 64  # operations of a GPU while an element is stored and loaded: at most 10 a byte, on most devices
 LOAD_BY_THREADS = 4  # operations of a GPU while one load hits its first-level cache: 128 lanes compute, 32 load
 SLOW = 8  # operations that take as long as a division or root, which a single unit computes one by one
 MANY = 1 << 20

@@ -101,9 +101,10 @@ def decide_loops(draft: Draft, name: str) -> None:
         chunk = column_chunk(draft, stage) if folds_columns(draft, stage, vector) else 0
         decide_short_iterations(draft, stage, vector, chunk)
     if isinstance(plan.compute, At):
-        if decide_product_of_function(draft, stage, vector):
-            return
-        if 0 < stage.outer <= len(stage.axes) - 2 and decide_product_loops(draft, stage, vector):
+        matrices = 0 < stage.outer <= len(stage.axes) - 2
+        if decide_product_of_function(draft, stage, vector) or (
+            matrices and decide_product_loops(draft, stage, vector)
+        ):
             return
         unroll_and_jam = 0 if stage.outer or is_sliding(draft, name) else rows_of_register_tile(draft, stage, vector)
         if unroll_and_jam:

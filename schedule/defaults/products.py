@@ -287,9 +287,9 @@ def factors_by_columns(draft: Draft, stage: Stage) -> list[str]:
     for array, points in draft.demand.reads(stage.name).items():
         rows = [point for point in points if any(moves(e, row) for e in point)]
         plain = plain_axes(rows[0]) if len(rows) == 1 else None
-        if plain is None or plain[-1] is not row or column in plain or steps.isdisjoint(plain):
+        if plain is None or len(plain) < len(rows[0]):
             continue
-        if len(plain) == len(rows[0]):
+        if plain[-1] is row and column not in plain and not steps.isdisjoint(plain):
             found.append(array)
     return found
 

@@ -333,9 +333,7 @@ def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
     """
     column, reduced, found = stage.axes[-1].var, stage.reduction_axes[-1].var, {}
     for array, points in draft.demand.reads(stage.name).items():
-        if not any(moves(e, column) for point in points for e in point):
-            continue
-        if not any(moves(e, reduced) for point in points for e in point):
+        if not all(any(moves(e, var) for point in points for e in point) for var in (column, reduced)):
             continue
         point = plain_read(stage, points)
         if point is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.defaults.joins import extents, is_open, moved, moves
+from raido.schedule.defaults.joins import extents, fused_stages_of, is_open, moved, moves
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
@@ -77,7 +77,7 @@ def may_follow(state: State, demand: Demand, fold: Stage, leader: Stage) -> bool
     return (
         extents(fold.reduction_axes) == extents(leader.axes)
         and state.uses.scope[fold.name] == state.uses.scope[leader.name]
-        and list(demand.leaders.values()).count(leader.name) < MOST_FOLDS
+        and len([*fused_stages_of(demand, leader.name)]) < MOST_FOLDS
         and all(name == leader.name or order[name] < order[leader.name] for name in made)
     )
 

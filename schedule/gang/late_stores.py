@@ -22,11 +22,7 @@ def store_late(block: Block, vector_bits: int) -> Block:
     """The block, and those inside it, with stores behind the values of other stores where loads fill more registers than there are."""
     block = map_block(block, lambda s: with_blocks(s, lambda inside: store_late(inside, vector_bits)))
     stores = [s for s in block.statements if isinstance(s, VectorStore)]
-    if (
-        len(stores) < 2
-        or not _may_wait(block.statements, stores)
-        or not _fills_registers(block.statements, vector_bits)
-    ):
+    if not _fills_registers(block.statements, stores, vector_bits) or not _may_wait(block.statements, stores):
         return block
     values = {s: VectorVar("row", s.value.dtype, lanes_of(s.value), k) for k, s in enumerate(stores)}
     early = [Let(values[s], s.value) if isinstance(s, VectorStore) else s for s in block.statements]
@@ -41,9 +37,11 @@ def _may_wait(statements: Sequence[Statement], stores: Sequence[VectorStore]) ->
     ) and all(buffer.scope != "register" for buffer in changed)
 
 
-def _fills_registers(statements: Sequence[Statement], vector_bits: int) -> bool:
-    """Whether named loads, several for each store, are more than the registers beside a sum and an operand for each store."""
+def _fills_registers(statements: Sequence[Statement], stores: Sequence[VectorStore], vector_bits: int) -> bool:
+    """Whether several stores have several named loads each, more than the registers beside a sum and an operand for each store."""
+    if len(stores) < 2:
+        return False
     loads = [s.value for s in statements if isinstance(s, Let) and isinstance(s.value, VectorRead)]
-    stored = [s.value for s in statements if isinstance(s, VectorStore)]
+    stored = [s.value for s in stores]
     bits = sum(max(vector_bits, lanes_of(value) * value.dtype.bits) for value in (*loads, *stored, *stored))
     return len(loads) > 2 * len(stored) and bits > vector_bits * (32 if vector_bits >= 512 else 16)

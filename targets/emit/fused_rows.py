@@ -1,9 +1,11 @@
 """Chunks of fused loops as nested loops, so that a chunk divides once, where each iteration would.
 
-for k in begin..end:            for y in begin//n..(end - 1)//n + 1:
-  y = k//n                →       for x in max(begin - y*n, 0)..min(end - y*n, n):
-  x = k%n                           k = y*n + x
-  …                                 …
+    for k in begin..end:            for y in begin//n..(end - 1)//n + 1:
+      y = k//n                →       for x in max(begin - y*n, 0)..min(end - y*n, n):
+      x = k%n                           k = y*n + x
+      …                                 …
+
+A division of 64 bits takes ten cycles and more, as long as the sum of a short row.
 """
 
 from __future__ import annotations

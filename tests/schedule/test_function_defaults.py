@@ -48,7 +48,7 @@ def test_each_product_of_a_function_has_row_tiles_and_the_rest_goes_row_by_row()
 
 
 def test_a_fold_of_long_folds_reads_them_from_memory():
-    """One chunk of the outer fold was one task: two threads had nothing to share."""
+    """The outer fold had a single chunk, and threads nothing to share."""
 
     def farthest(points: rd.f32["n", "d"], centres: rd.f32["m", "d"]):
         return rd.max(nearest_distance(points, centres)).named("out")
@@ -76,7 +76,7 @@ def test_a_fold_that_a_function_needs_twice_is_one_stage():
 
 
 def test_arrays_of_a_function_are_computed_row_by_row_however_far_from_its_result():
-    """What was read through two other stages was computed whole, in memory."""
+    """Arrays that the result reads through two other stages were computed whole, in memory."""
 
     def attention_of_a_unit(a: rd.f32["n", "m"]):
         def one(row):

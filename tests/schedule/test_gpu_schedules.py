@@ -258,7 +258,7 @@ def spreads_of_pairs(a: rd.f32["n"], b: rd.f32["m"]):
 
 @pytest.mark.parametrize("algorithm", (softmax, shares))
 def test_threads_share_the_rows_of_a_mapped_function(algorithm: Any) -> None:
-    """One thread would go through each row alone, its neighbours a row apart from it; rows of known length are no exception."""
+    """A row of its own for each thread would have neighbours load a row apart; rows of known length are no exception."""
     program, draw = algorithm.trace(), np.random.default_rng(1)
     for sizes in ({}, {"m": 1024}):
         complete = Schedule(form_stages(program), (), USUAL).complete(sizes=sizes)

@@ -87,9 +87,13 @@ def decide_gpu_loops(draft: Draft, name: str) -> None:
             decide_few_results(draft, stage, axes, gpu, 0 if few else most)
         if most:
             decide_long_tiles(draft, stage, most, gpu)
-        done = (tiles and decide_tiles(draft, stage, gpu)) or decide_flat(draft, stage, gpu)
-        done = done or decide_transposed(draft, stage, axes, gpu)
-        if not done and not decide_rows(draft, stage, axes, gpu):
+        done = (
+            (tiles and decide_tiles(draft, stage, gpu))
+            or decide_flat(draft, stage, gpu)
+            or decide_transposed(draft, stage, axes, gpu)
+            or decide_rows(draft, stage, axes, gpu)
+        )
+        if not done:
             meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
             if gpu.branches and meets:
                 draft.decide(name, "partition_boundaries")

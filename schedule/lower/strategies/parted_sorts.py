@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import Expr, Op, Var, const, fresh
+from raido.algo.graph.primitives import EXTREMES
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.loops.chunks import each_chunk
 from raido.schedule.lower.loops.register_folds import identity
 from raido.schedule.lower.strategies.append_by_key import Take, append_by_key
 from raido.schedule.lower.strategies.quicksorts import (
     CHANCES,
-    EXTREMES,
     ONE,
     SPREAD,
     ZERO,

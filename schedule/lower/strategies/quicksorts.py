@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Expr, Op, Var, const, fresh
+from raido.algo.graph.primitives import EXTREMES
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.loops.chunks import Chunks, chunks_of, each_chunk
 from raido.schedule.lower.loops.register_folds import fold_into, identity
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from raido.schedule.lower.strategies.sorts import Row
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
-EXTREMES = ("minimum", "maximum")
 LONG = 1024  # elements: longer parts take the median of nine as pivot
 DEEPEST = 64  # the most waiting parts: the shorter of two is sorted first, so the depth is at most log2 of the length
 CHANCES = 15  # bits of the pseudo-random number that chooses places

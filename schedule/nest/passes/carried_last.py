@@ -1,4 +1,4 @@
-"""Minima and maxima of several operands, with the operand that the loop before has just stored combined last.
+"""Minima and maxima of several operands, with the operand that the iteration before has stored combined last.
 
     for j in 0..m:                                          for j in 0..m:
       d[j + 1] = max(max(e[j], d[j]), c[j])      becomes      d[j + 1] = max(max(e[j], c[j]), d[j])
@@ -16,13 +16,13 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Op
+from raido.algo.graph.primitives import EXTREMES
 from raido.algo.graph.rewrite import substitute, topological, transform
 from raido.schedule.nest.effects import buffers_read
 from raido.schedule.nest.nodes import Block, For, Let, Nest, Statement, Store, While
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, map_block, map_statements, statements_within, with_blocks
 
-EXTREMES = ("minimum", "maximum")
 MOST = 16  # operands: recurrences have few
 
 
