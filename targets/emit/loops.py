@@ -9,8 +9,9 @@ from raido.algo.graph.index import add, as_index, canonical, difference
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import For
 from raido.targets import tvm_corner as T
+from raido.targets.emit.line_loops import FEWEST, emit_on_lines
 from raido.targets.emit.stream_loops import StreamLoops
-from raido.targets.emit.streams import find_stream
+from raido.targets.emit.streams import find_row_off_lines, find_stream
 from raido.targets.emit.terms import Term, tir
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def _serial(statements: Statements, s: For) -> None:
         outer, statements.stream = statements.stream, StreamLoops(statements, stream)
         statements.stream.emit(s, tir(low), tir(count))
         statements.stream, statements.streams = outer, True
+    elif (row := find_row_off_lines(s)) is not None and not (isinstance(count, int) and count < FEWEST):
+        emit_on_lines(statements, s, row, tir(low), tir(count))
     else:
         statements.unit.out.append(emit_loop(statements, s, low, tir(count)))
 

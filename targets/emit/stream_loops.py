@@ -15,7 +15,7 @@ alignments differ, the third or the fourth loop is left out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from raido.algo.graph import index as ix
@@ -25,10 +25,10 @@ from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import For, VectorStore
 from raido.schedule.nest.values import lanes_of
 from raido.targets import tvm_corner as T
+from raido.targets.emit.line_loops import rounds_on_lines, start_of
 from raido.targets.emit.shifted_rows import ShiftedRows, Start, elements_before_line, may_be_shifted
-from raido.targets.emit.streams import Row, Stream, beyond_lines
+from raido.targets.emit.streams import Row, Stream, beyond_lines, find_row_off_lines
 from raido.targets.emit.terms import tir
-from raido.targets.emit.unit import data_of
 from raido.targets.llvm.text import memory_dtype
 
 if TYPE_CHECKING:
@@ -60,7 +60,13 @@ class StreamLoops:
         between = not shifts or not self._differ()
         short, together, shifted = self._tests(s, count, shifts, between)
         chosen = T.GT(unit.select(together, one, shifted), zero) if shifts else together
-        self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
+        plain = unit.bind("plain", i64, 1, unit.select(chosen, zero, count))
+        row = None if once else find_row_off_lines(s)
+        if row is None:
+            self._loop(s, "whole", low, step, plain)
+        else:
+            rounds, position = rounds_on_lines(self.statements, row, low, s.step, plain)
+            self._rounds(s, "whole", position, rounds)
         if once:
             self._loop(s, "between", low, step, unit.select(chosen, count, zero))
             return
@@ -141,9 +147,12 @@ class StreamLoops:
         return fills
 
     def _loop(self, s: For, mode: Mode, low: Any, step: Any, iterations: Any) -> None:
+        self._rounds(s, mode, lambda counter: T.Add(low, T.Mul(counter, step)), iterations)
+
+    def _rounds(self, s: For, mode: Mode, position: Callable[[Any], Any], iterations: Any) -> None:
         self.mode = mode
         counter = T.variable(self.unit.fresh_name(s.var.name + "_round"), "int64")
-        body = self.statements.iteration(s, T.Add(low, T.Mul(counter, step)), copied=mode in ("whole", "between"))
+        body = self.statements.iteration(s, position(counter), copied=mode in ("whole", "between"))
         self.unit.out.append(T.For(counter, tir(0), iterations, T.ForKind.SERIAL, body))
 
     def changes(self, s: VectorStore) -> bool:
@@ -166,12 +175,7 @@ class StreamLoops:
 
     def _starts(self) -> dict[Row, Start]:
         """The start of each row."""
-        values, found = self.statements.values, {}
-        for row in self.stream.rows:
-            values.prepare(*row.indices)
-            where, offset = values.element(row.buffer, row.indices)
-            found[row] = Start(data_of(where), self.unit.bind_opaque("start", tir(offset)))
-        return found
+        return {row: start_of(self.statements, row) for row in self.stream.rows}
 
     def _if_large(self, streams: Any) -> Any:
         """`streams` if the arrays have more bytes than their thresholds, else 0."""

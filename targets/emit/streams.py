@@ -9,18 +9,18 @@ loop runs them all (`stream_loops`). Gangs then overlap, so such a loop must not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr
+from raido.algo.graph.expr import Expr, Op, Var
 from raido.algo.graph.index import add, as_index, canonical, linear, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.machine import LINE
 from raido.schedule.nest.effects import buffers_read, writes
-from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Prefetch, Store, VectorStore, While
-from raido.schedule.nest.values import Buffer, Gather, Read, lanes_of
+from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Prefetch, Statement, Store, VectorStore, While
+from raido.schedule.nest.values import Buffer, Gather, LaneShuffle, Read, lanes_of
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 from raido.targets.emit.order import operands
 from raido.targets.llvm.text import memory_dtype
@@ -72,6 +72,39 @@ def find_stream(loop: For) -> Stream | None:
     )
 
 
+def find_row_off_lines(loop: For) -> Row | None:
+    """A row that a loop over gangs stores in vectors of at least half a line, if it may begin off a line, iterations may overlap, and may begin
+    at any index; else None."""
+    inside = list(statements_within(loop.body))
+    if any(isinstance(s, (For, While)) for s in inside) or not any(map(_fills_half_line, inside)):
+        return None
+    survey = _Survey(loop, every=True)
+    row = next(iter(survey.rows.values()), None)
+    if row is None or survey.refused or survey.written & survey.read or _begins_at_multiples(loop, inside, survey):
+        return None
+    constant, terms = linear(row.indices[-1])
+    return row if constant % row.lanes or not all(isinstance(term, Var) for term in terms) else None
+
+
+def _begins_at_multiples(loop: For, inside: Iterable[Statement], survey: _Survey) -> bool:
+    """Whether the body may rest on gangs that begin at multiples of a number: it has quotients, shuffled lanes, or stores of other strides."""
+    rows = {store for gangs in survey.gangs.values() for store, _ in gangs}
+    if any(isinstance(s, VectorStore) and s not in rows for s in inside):
+        return True
+    moving = (loop.var, *survey.lets)
+    return any(
+        isinstance(e, LaneShuffle)
+        or (isinstance(e, Op) and e.name in ("floordiv", "mod") and any(_mentions((e,), var) for var in moving))
+        for e in _below(tuple(e for s in inside for e in expressions_of(s)))
+    )
+
+
+def _fills_half_line(s: Statement) -> bool:
+    """Whether a statement stores a whole vector of half a cache line or a line."""
+    whole = isinstance(s, VectorStore) and s.mask is None and s.stride == 1
+    return whole and 2 * lanes_of(s.value) * memory_dtype(s.buffer.dtype).itemsize >= LINE
+
+
 def _rows_of_stores(loop: For, survey: _Survey) -> dict[VectorStore, Row]:
     """The row of each store; empty where an iteration may skip a gang of a row, or stores gangs out of order."""
     found: dict[VectorStore, Row] = {}
@@ -92,8 +125,11 @@ def beyond_lines(buffer: Buffer) -> Expr | None:
 
 
 class _Survey:
-    def __init__(self, loop: For) -> None:
+    """The rows that a loop stores. `every`: those that are not to be streamed, too."""
+
+    def __init__(self, loop: For, every: bool = False) -> None:
         self.loop = loop
+        self.every = every
         self.lets: dict[Any, Any] = {}
         self.inner: list[For] = []
         self.rows: dict[Any, Row] = {}
@@ -117,7 +153,7 @@ class _Survey:
         if isinstance(s, Alloc):
             self._own.add(s.buffer)
         elif isinstance(s, Let):
-            self.lets[s.var] = substitute(s.value, self.lets)
+            self.lets[s.var] = self.loop.var if self._moved_back(s) else substitute(s.value, self.lets)
         elif isinstance(s, For):
             self.inner.append(s)
         elif isinstance(s, VectorStore) and self._may_stream(s):
@@ -129,10 +165,27 @@ class _Survey:
         if isinstance(s, For):
             self.inner.pop()
 
+    def _moved_back(self, s: Let) -> bool:
+        """Whether a name is the loop's variable, but for the last gang, which is moved back to end with its row."""
+        value, var = s.value, self.loop.var
+        return (
+            self.every
+            and isinstance(value, Op)
+            and value.name == "minimum"
+            and var in value.args
+            and not _mentions(tuple(each for each in value.args if each is not var), var)
+        )
+
     def _may_stream(self, s: VectorStore) -> bool:
         """Whether a store is of whole vectors that advance with the loop, at indices known before it."""
         lanes = lanes_of(s.value)
-        if s.stream is None or s.mask is not None or s.stride != 1 or s.buffer.strides or self.loop.step % lanes:
+        if (
+            (s.stream is None and not self.every)
+            or s.mask is not None
+            or s.stride != 1
+            or s.buffer.strides
+            or self.loop.step % lanes
+        ):
             return False
         if lanes * memory_dtype(s.buffer.dtype).itemsize not in (16, 32, 64):
             return False
