@@ -52,8 +52,9 @@ def apply_directive(state: State, directive: Directive) -> State:
             return apply_to_part(state, *part, entry, arguments)
         name = resolve(state.uses.stages, directive.stage)
         if is_array_loop(state.uses.stages[name]):
-            return apply_to_loop(state, name, entry, arguments)
-        after = entry.apply(state, name, **arguments)
+            after = apply_to_loop(state, name, entry, arguments)
+        else:
+            after = entry.apply(state, name, **arguments)
         check_state(after, state)
         return after
     except Refusal as refusal:

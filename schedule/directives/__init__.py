@@ -10,6 +10,7 @@ from raido.schedule.directives.placement import PlacementDirectives
 from raido.schedule.directives.recorder import RULES
 from raido.schedule.directives.sharing import SharingDirectives
 from raido.schedule.directives.strategy import StrategyDirectives
+from raido.schedule.directives.time_tiles import TimeTileDirectives
 
 
 class Directives(
@@ -22,6 +23,7 @@ class Directives(
     CopyDirectives,
     HintDirectives,
     StrategyDirectives,
+    TimeTileDirectives,
 ):
     """All directives of one stage."""
 

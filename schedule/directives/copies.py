@@ -252,7 +252,7 @@ def insert_before(graph: StageGraph, reader: str, new: Stage, changed: Stage) ->
     return with_stages(graph, reader, (new, changed))
 
 
-def with_stages(graph: StageGraph, name: str, others: tuple[Stage, ...]) -> StageGraph:
+def with_stages(graph: StageGraph, name: str, others: tuple[AnyStage, ...]) -> StageGraph:
     """Returns the graph with one stage replaced by others, also inside array loops and conditionals."""
 
     def rewrite(stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:

@@ -27,6 +27,7 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
 )
+from raido.algo.graph.index import as_index
 from raido.algo.graph.node import node
 from raido.algo.graph.program import Program, Site
 from raido.schedule.remember import Lasting
@@ -171,7 +172,8 @@ class Stage(Lasting):
 class ControlStage(Lasting):
     """A loop or while loop over whole arrays, or a conditional, with the stages of its body.
 
-    `setup`: the stages that the condition of a while loop reads, which run before each test. `orelse`: a conditional's other branch.
+    `setup`: the stages that the condition of a while loop reads, which run before each test. `orelse`: a conditional's other branch. `first`:
+    the number of a counted loop's first iteration.
     """
 
     name: str
@@ -185,6 +187,7 @@ class ControlStage(Lasting):
     orelse: tuple[AnyStage, ...] = ()
     setup: tuple[AnyStage, ...] = ()
     site: Site | None = None
+    first: Expr = field(default_factory=lambda: as_index(0))
 
 
 AnyStage: TypeAlias = Stage | ControlStage

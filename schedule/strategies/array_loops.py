@@ -39,6 +39,8 @@ def strategies_of_loop(depth: int = 1) -> dict[str, Strategy]:
 
 def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, object]) -> State:
     """Returns the state after a directive for an array loop."""
+    if entry.name == "time_tile":
+        return entry.apply(state, name, **arguments)
     if entry.name == "strategy":
         return _with_strategy(state, name, **arguments)
     plan, loop = state.array_loops.get(name), state.uses.stages[name]

@@ -101,8 +101,9 @@ def _begins_at_multiples(loop: For, inside: Iterable[Statement], survey: _Survey
 
 def _fills_half_line(s: Statement) -> bool:
     """Whether a statement stores a whole vector of half a cache line or a line."""
-    whole = isinstance(s, VectorStore) and s.mask is None and s.stride == 1
-    return whole and 2 * lanes_of(s.value) * memory_dtype(s.buffer.dtype).itemsize >= LINE
+    if not isinstance(s, VectorStore) or s.mask is not None or s.stride != 1:
+        return False
+    return 2 * lanes_of(s.value) * memory_dtype(s.buffer.dtype).itemsize >= LINE
 
 
 def _rows_of_stores(loop: For, survey: _Survey) -> dict[VectorStore, Row]:

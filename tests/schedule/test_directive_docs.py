@@ -31,6 +31,11 @@ GLOBALS = {
     "sgemm": Algorithm(graphs.matmul),
     "product": Algorithm(graphs.narrow_product),
     "both": Algorithm(graphs.map_and_sum),
+    "heat": rd.algorithm(x="f32[h, w]")(
+        lambda x: rd.loop(
+            100, lambda t, y: rd.stencil(lambda p: (p[0, -1] + p[1, 0]) / 2, y, boundary="clamp", name="u"), x
+        )
+    ),
     "diamond": Algorithm(graphs.diamond),
     "running": rd.algorithm(x="f32[n]")(lambda x: rd.scan(rd.add, 0.0, x)),
 }

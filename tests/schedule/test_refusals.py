@@ -29,7 +29,7 @@ def case(graph: Callable[[], StageGraph], name: str, act: Callable[[Schedule], o
 
 case(graphs.blur, "unknown stage", lambda s: s["colls"])
 case(graphs.blur, "unknown directive", lambda s: s["cols"].vectorise("x"))
-case(graphs.blur, "a directive that comes later", lambda s: s["cols"].time_tile(steps=8))
+case(graphs.blur, "tiles in time of a stage that is no loop", lambda s: s["cols"].time_tile(steps=8))
 case(graphs.blur, "an argument that is no value", lambda s: s["cols"].split("y", 2.5))
 case(graphs.blur, "unknown axis", lambda s: s["cols"].split("z", 4))
 case(graphs.blur, "a misspelt axis", lambda s: s["cols"].split("y", 4).unroll("yii"))

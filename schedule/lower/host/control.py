@@ -145,7 +145,7 @@ class Control:
             with builder.block(loop=True) as body:
                 if isinstance(form, ArrayLoop):
                     builder.level_of[form.index] = 0
-                    body.assumptions = body.assumptions.with_range(form.index, 0, ix.sub(form.count, 1))
+                    body.assumptions = body.assumptions.with_range(form.index, stage.first, ix.sub(form.count, 1))
                     self._begin_iteration(stage, current, changing, body)
                 host.run(body_stages, host.divisions(stage.results))
                 for m, buffer in following.items():
@@ -161,7 +161,7 @@ class Control:
         if isinstance(form, ArrayLoop):
             count = host.scalar(form.count)
             how = {"stage": stage.name, "loop": "t"}
-            builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
+            builder.add(For(form.index, host.scalar(stage.first), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
         else:
             assert condition is not None
             site, each = builder.site_of_loop(), self._of_each_row(form)

@@ -418,7 +418,7 @@ class Host:
 def _host_scalars(stage: ControlStage) -> list[Expr]:
     form = stage.form
     if isinstance(form, ArrayLoop):
-        return [form.count]
+        return [form.count, stage.first]
     return [form.condition] if isinstance(form, ArrayWhile) else [form.predicate]
 
 
