@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -20,6 +21,7 @@ import numpy as np
 from raido.algo.errors import TargetError
 
 RUNTIME_VERSION = 1
+THREADS = "RAIDO_NUM_THREADS"
 LARGE_BLOCK = 4 << 20
 RUNTIME_SOURCES = Path(__file__).parent / "runtime"
 
@@ -40,6 +42,7 @@ def runtime_library() -> ctypes.CDLL:
             f"raido's C runtime is missing: there is no _runtime*.so in {folder}. "
             "Install raido where a C compiler is present (pip install --force-reinstall raido)"
         )
+    check_number_of_threads()
     library = ctypes.CDLL(str(found[0]))
     library.rd_runtime_version.restype = ctypes.c_int32
     if library.rd_runtime_version() != RUNTIME_VERSION:
@@ -59,6 +62,15 @@ def runtime_library() -> ctypes.CDLL:
 def _declare(function: Any, result: Any, *arguments: Any) -> None:
     function.restype = result
     function.argtypes = arguments
+
+
+def check_number_of_threads() -> None:
+    """Raises `TargetError` where RAIDO_NUM_THREADS in the environment is no number of threads; an empty text or 0 says nothing."""
+    text = os.environ.get(THREADS, "")
+    if text.strip() and not text.strip().isdecimal():
+        raise TargetError(
+            f"{THREADS}={text!r} in the environment is no number of threads: set it to 1, 2, …, or unset it"
+        )
 
 
 def set_threads(count: int | None = None) -> None:

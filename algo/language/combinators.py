@@ -117,7 +117,7 @@ def map(
         array([3., 3.], dtype=float32)
     """
     given = [structure(a) for a in arrays]
-    own = make_axes([outer_extent(given, "rd.map")], axes)
+    own = make_axes([outer_extent(given, "rd.map", "rd.map(f, a)")], axes)
     value = call(f, *(elements(a, [own[0].var]) for a in given))
     return collect(own, value, "map", name, named_axes=axes is not None)
 

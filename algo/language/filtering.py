@@ -149,7 +149,7 @@ def _tested(pred: Callable[..., Any], arrays: Sequence[Any], what: str) -> tuple
             complaint(f"{what} without a predicate", why=why, remedy="a[mask] for a mask, an array of bool_")
         )
     given = [structure(a) for a in arrays]
-    axis = make_axes([outer_extent(given, what)])[0]
+    axis = make_axes([outer_extent(given, what, f"{what}(f, a)")])[0]
     value = call(pred, *(elements(a, [axis.var]) for a in given))
     if isinstance(value, tuple) or not is_scalar(value) or value.dtype is not bool_:
         got = kind_of(value) if isinstance(value, tuple) else describe(value.dtype, value.extents)

@@ -302,5 +302,5 @@ def sequence(values: Any, what: str) -> list[Any]:
             raise TraceError(complaint(f"{what} takes a list of arrays, not one array", remedy="[a, b] in brackets"))
         return list(values)
     if not isinstance(values, (list, tuple)) or not values:
-        raise TraceError(complaint(f"{what} takes a list of arrays"))
+        raise TraceError(complaint(f"{what} takes a list of arrays", remedy=f"at least one, {what}([a, b])"))
     return list(values)

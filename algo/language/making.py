@@ -69,7 +69,7 @@ def zip(*arrays: Any) -> Zipped:
         array([9, 1, 4])
     """
     parts = tuple(structure(a) for a in arrays)
-    outer_extent(parts, "rd.zip")
+    outer_extent(parts, "rd.zip", "rd.zip(a, b)")
     return Zipped(parts)
 
 

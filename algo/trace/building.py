@@ -244,11 +244,11 @@ def _renamed(
     return front, holder.bodies
 
 
-def outer_extent(arrays: Sequence[Any], what: str) -> Expr:
-    """Returns the common size of the outermost dimension of structures of arrays."""
+def outer_extent(arrays: Sequence[Any], what: str, example: str) -> Expr:
+    """Returns the common size of the outermost dimension of structures of arrays. example: a call of `what`, for messages."""
     flat = [leaf for value in arrays for leaf in leaves(value)]
     if not flat:
-        raise TraceError(complaint(f"{what} needs an array"))
+        raise TraceError(complaint(f"{what} needs an array", remedy=example))
     for leaf in flat:
         if leaf.ndim == 0:
             raise ShapeError(complaint(f"{what} over a scalar of type {leaf.dtype}"))

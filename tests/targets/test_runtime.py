@@ -174,7 +174,7 @@ def test_launches_tickets_memory_and_fork_on_any_number_of_threads(driver: Path,
 
 def test_the_environment_sets_the_number_of_threads(driver: Path) -> None:
     script = "from raido.targets.native import get_threads; print(get_threads())"
-    for text, threads in (("3", 3), ("", len(os.sched_getaffinity(0))), ("none", len(os.sched_getaffinity(0)))):
+    for text, threads in (("3", 3), ("", len(os.sched_getaffinity(0)))):
         environment = {**os.environ, "RAIDO_NUM_THREADS": text}
         done = subprocess.run(
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
@@ -247,3 +247,16 @@ def test_small_blocks_of_a_thread_are_given_back_at_its_end() -> None:
         thread.start()
         thread.join()
     assert resident() - before < 50 << 20
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "1.5", "2 threads"])
+def test_numbers_of_threads_in_the_environment_are_numbers(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("RAIDO_NUM_THREADS", text)
+    with pytest.raises(TargetError, match="is no number of threads"):
+        native.check_number_of_threads()
+
+
+@pytest.mark.parametrize("text", ["", "0", " 2 "])
+def test_an_empty_number_of_threads_says_nothing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("RAIDO_NUM_THREADS", text)
+    native.check_number_of_threads()
