@@ -18,6 +18,7 @@ from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, is_pointwise, iterations
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of, moves
+from raido.schedule.defaults.short import is_better_written_out
 from raido.schedule.defaults.short_rows import folds_short_rows, windows_axis
 from raido.schedule.plan import At
 from raido.schedule.stages.inline import SHORT, is_short
@@ -46,7 +47,7 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
         candidates += stage.reduction_axes
     taken = function_axes(draft, stage) | axes_of_private_loops(stage)
     candidates = [axis for axis in candidates if axis.name not in taken]
-    large = [axis for axis in candidates if extent(draft, axis.extent) >= SHORT]
+    large = [a for a in candidates if extent(draft, a.extent) >= SHORT and not is_better_written_out(stage, a)]
     candidates = large or candidates
     stored: Point = tuple(axis.var for axis in stage.axes)
     scores = {axis: sum(contiguity(axis.var, point) for point in (*points, stored)) for axis in candidates}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Const, Op
+from raido.algo.graph.expr import Axis, Const, Loop, Op, While
 from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.machine import INTERLEAVED
 from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
@@ -26,6 +27,16 @@ def is_stacked(stage: Stage, axis: Axis) -> bool:
         e for e in chosen if isinstance(e, Op) and axis.var in e.args and any(isinstance(a, Const) for a in e.args)
     }
     return len(tests) >= count - 1
+
+
+def is_better_written_out(stage: Stage, axis: Axis) -> bool:
+    """Whether the expressions of a stacked axis are computed in lanes along another axis: where their stores are shuffled together, or where
+    they share a loop, which lanes along the stacked axis would all run alike.
+    """
+    if not is_stacked(stage, axis):
+        return False
+    shuffled = (index.constant_value(axis.extent) or 0) <= INTERLEAVED
+    return shuffled or any(isinstance(node, Loop | While) for node in scalar_nodes(*stage_roots(stage)))
 
 
 def written_out_axes(stage: Stage) -> tuple[Axis, ...]:

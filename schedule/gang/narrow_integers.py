@@ -1,4 +1,4 @@
-"""Integers in lanes, computed in 16 or 32 bits where no more bits are used: two or four times as many lanes.
+"""Integers in lanes, computed in 8, 16 or 32 bits where no more bits are used: two, four or eight times as many lanes.
 
     before   out[x] = u8((i32(a[x]) * 77 + i32(b[x]) * 150 + 128) >> 8)
 
@@ -6,7 +6,8 @@
 
 The low bits of sums, differences, products and bitwise operations depend on low bits alone, whatever the width; those of a right shift by a
 constant on as many more as it shifts: of `u8(x >> 8)` any 16 bits of x suffice. Other shifts, quotients by constants, extremes and `abs`
-need their operands exactly: these must be proven to fit (`nest/integer_ranges.py`).
+need their operands exactly: these must be proven to fit (`nest/integer_ranges.py`). Products and quotients have at least 16 bits, as few
+processors have any of 8 bits in lanes.
 
 (LLVM 20 makes 8191 of the i64 −1 in `u16(3 * i64(b[x]) >> 19)` in vectors without AVX-512, for b of 16 bits: it shifts the upper half of a
 product of 16 bits on as if it had no sign. In 32 bits it does not.)
@@ -18,7 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i16, i32, u16, u32, whole_range
+from raido.algo.graph.dtypes import DType, bool_, i8, i16, i32, u8, u16, u32, whole_range
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import topological
@@ -59,12 +60,10 @@ def _narrowed_loop(loop: For) -> For:
 
 
 def _narrows(e: Node) -> bool:
-    """Whether an expression casts an integer wider than 16 bits to a narrower one, or compares integers wider than 16 bits."""
+    """Whether an expression casts an integer to a narrower one, or compares integers wider than 8 bits."""
     if not isinstance(e, Op) or e.name not in ("cast", *COMPARISONS):
         return False
-    if e.name == "cast":
-        return e.dtype.is_integer and is_wider(e.args[0], max(16, e.dtype.bits))
-    return is_wider(e.args[0], 16)
+    return e.dtype.is_integer and is_wider(e.args[0], e.dtype.bits) if e.name == "cast" else is_wider(e.args[0], 8)
 
 
 def _has_blocks(s: Statement) -> bool:
@@ -85,7 +84,7 @@ def _without_unused(block: Block) -> Block:
 
 
 class Narrowing(IntegerRanges):
-    """Rewrites expressions of a loop's lanes in 16 or 32 bits. names: the values of names that may be evaluated again. inside: the names
+    """Rewrites expressions of a loop's lanes in 8, 16 or 32 bits. names: the values of names that may be evaluated again. inside: the names
     that the loop binds in each lane, which would have to be narrowed themselves; all others are uniform."""
 
     def __init__(self, names: Mapping[Node, Expr], inside: Collection[Node]) -> None:
@@ -106,7 +105,7 @@ class Narrowing(IntegerRanges):
             before = meaning.args[0]
             named = meaning is not e.args[0] and before.dtype.is_integer and not is_wider(before, 16)
             return _cast(before, e.dtype) if named else e
-        for dtype in (i16 if e.dtype is i16 else u16, i32):
+        for dtype in (u8, i16 if e.dtype is i16 else u16, i32):
             if e.dtype.bits <= dtype.bits < meaning.dtype.bits:
                 narrow = self.narrow(meaning, dtype, e.dtype.bits)
                 if narrow is not None:
@@ -116,7 +115,7 @@ class Narrowing(IntegerRanges):
     def _comparison(self, e: Op) -> Op:
         """A comparison of integers in the narrowest dtype that holds both."""
         ranges = [self.range_of(a) for a in e.args]
-        for bits in (16, 32):
+        for bits in (8, 16, 32):
             dtype = type_of(ranges, bits) if bits < e.args[0].dtype.bits else None
             sides = [] if dtype is None else [self.narrow(a, dtype, bits) for a in e.args]
             if dtype is not None and None not in sides:
@@ -139,6 +138,10 @@ class Narrowing(IntegerRanges):
             return _cast(e, dtype) if e.dtype.is_integer or e.dtype is bool_ else None
         if not isinstance(e, Op):
             return _cast(e, dtype) if isinstance(e, (Var, SizeVar)) and e not in self.inside else None
+        if dtype.bits == 8 and (
+            e.name in ("floordiv", "floormod") or (e.name == "mul" and not any(map(_is_power, e.args)))
+        ):
+            return None
         if e.name == "cast":
             source = e.args[0].dtype
             return self.narrow(e.args[0], dtype, used) if source.is_integer or source is bool_ else None
@@ -162,11 +165,17 @@ class Narrowing(IntegerRanges):
 
 def type_of(ranges: list[Range | None], bits: int) -> DType | None:
     """The type of so many bits that holds all of these."""
-    for dtype in (u16, i16) if bits == 16 else (i32, u32):
+    for dtype in {8: (u8, i8), 16: (u16, i16)}.get(bits, (i32, u32)):
         low, high = whole_range(dtype)
         if all(r is not None and low <= r[0] and r[1] <= high for r in ranges):
             return dtype
     return None
+
+
+def _is_power(e: Expr) -> bool:
+    """Whether an expression is a constant power of two."""
+    value = ix.constant_value(e)
+    return value is not None and value > 0 and not value & (value - 1)
 
 
 def _built(name: str, dtype: DType, operands: list[Expr | None]) -> Expr | None:

@@ -2,6 +2,7 @@
 
     a[(x + 1) % n]                       becomes      a[wrap(x + 1)]
     a[minimum(maximum(x - 1, 0), n - 1)] becomes      a[clamp(x - 1)]
+    a[maximum(minimum(x, n - 2), 1)]     becomes      a[1 + clamp(x - 1)], clamped in n - 2 elements and checked
     rd.cond(x > 0, lambda: a[x - 1], …) becomes      rd.cond(x > 0, lambda: a[clamp(x - 1)], …)
 
 Index-set splitting separates the indices that boundary conditions change from those they do not; other arithmetic is opaque to it. A branch
@@ -98,8 +99,32 @@ def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
     else:
         name, inside = "clamp_index", _clamped(e, size, extents)
     if inside is None or not _is_moved_along(inside, size, extents):
-        return e
+        return _with_clips_named(e, extents)
     return Op(name, i64, (ix.canonical(inside), size))
+
+
+def _with_clips_named(e: Expr, extents: Mapping[Var, Expr]) -> Expr:
+    """Returns an index in which axes clipped to other ranges than an array's are clamps: min(max(x, l), h) is h - clamp(h - x), and
+    max(min(x, h), l) is l + clamp(x - l), in h - l + 1 elements, at least one: for h < l, too.
+    """
+    clips: dict[Node, Node] = {}
+    for node in topological(e):
+        for side, name, opposite in ((-1, "minimum", "maximum"), (1, "maximum", "minimum")):
+            outer = _bound(node, name)
+            inner = _bound(outer[1], opposite) if outer else None
+            if outer and inner and _is_moved_along(inner[1], None, extents):
+                moved, last = (ix.mul(ix.sub(at, outer[0]), side) for at in (inner[1], inner[0]))
+                clamped = Op("clamp_index", i64, (ix.canonical(moved), ix.maximum(ix.add(last, 1), 1)))
+                clips[node] = ix.add(outer[0], ix.mul(clamped, side))
+    return substitute(e, clips) if clips else e
+
+
+def _bound(e: Node, name: str) -> tuple[Expr, Expr] | None:
+    """Returns the operand of a minimum or maximum that is made of sizes and constants, and the other one, which is not."""
+    if not isinstance(e, Op) or e.name != name or e.dtype is not i64:
+        return None
+    fixed = [arg for arg in e.args if all(isinstance(atom, SizeVar | Const) for atom in ix.linear(arg)[1])]
+    return (fixed[0], e.args[e.args[0] is fixed[0]]) if len(fixed) == 1 else None
 
 
 def clamped_index(e: Node, size: Expr) -> tuple[Expr, Expr] | None:
@@ -172,11 +197,11 @@ def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
     return None
 
 
-def _is_moved_along(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> bool:
-    """Whether an index is a sum of axes and sizes, with an axis of that size among them."""
+def _is_moved_along(e: Expr, size: Expr | None, extents: Mapping[Var, Expr]) -> bool:
+    """Whether an index is a sum of axes and sizes, with an axis of that size among them; None: of any size."""
     atoms = ix.linear(e)[1]
     return all(isinstance(atom, (Var, SizeVar, Const)) for atom in atoms) and any(
-        _are_equal(extents[atom], size) for atom in atoms if isinstance(atom, Var) and atom in extents
+        size is None or _are_equal(extents[atom], size) for atom in atoms if isinstance(atom, Var) and atom in extents
     )
 
 

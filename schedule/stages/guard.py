@@ -6,12 +6,14 @@ iterates.
 A branch that is not taken is not evaluated, but an array read in it that becomes a stage of its own is. Such a stage must not fault, or
 fail to terminate, where no reader takes the branch, so its elements are guarded. The guard is the predicate; over axes that the array does
 not depend on, it is whether the predicate holds anywhere; for an array loop, whether it has a first iteration, since loop-invariant stages
-run before it. Arrays that cannot fail stay unguarded: evaluating them is harmless.
+run before it. Arrays that cannot fail stay unguarded: evaluating them is harmless. So do arrays that are read whether a predicate holds or
+not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from raido.algo.graph.dtypes import bool_, i64
@@ -36,6 +38,7 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
     Var,
+    While,
     axes_like,
     const,
     fresh,
@@ -62,6 +65,7 @@ def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...
     found, always = _guards(nodes, roots, unsafe, tables)
     tables.hoistable.update(dict.fromkeys(always, True))
     found = _without_own_loops(found, nodes, tables)
+    found = _without_scalar_loops(found, nodes)
     _, axes_of, _ = binders(nodes)
     hosts = host_variables(nodes)
     guards: dict[Node, Expr] = {}
@@ -88,6 +92,11 @@ def _guards(
     for reader in reversed(nodes):
         if not isinstance(reader, ARRAY_FORMS):
             continue
+        if reader in found and () in (alternatives := _resolved(found[reader])):
+            always.add(reader)
+            del found[reader]
+        elif reader in found:
+            found[reader] = alternatives
         around = [()] if reader in always else found.get(reader, [()])
         for form, guard in _reads(reader, tables):
             if form not in unsafe or form in always:
@@ -100,6 +109,18 @@ def _guards(
             else:
                 found[form] = list(dict.fromkeys((*found.get(form, ()), *here)))
     return found, always
+
+
+def _resolved(alternatives: list[Guard]) -> list[Guard]:
+    """Returns guards in which two that differ in one condition, which the one requires and the other excludes, are one without it: their
+    resolvent.
+    """
+    for one, other in combinations(alternatives, 2):
+        apart = set(one) ^ set(other)
+        if len(apart) == 2 and any(Op("logical_not", bool_, (p,)) in apart for p in apart):
+            rest = (guard for guard in alternatives if guard not in (one, other))
+            return _resolved(list(dict.fromkeys((*rest, tuple(p for p in one if p in other)))))
+    return alternatives
 
 
 def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables: Tables) -> dict[Node, list[Guard]]:
@@ -122,6 +143,28 @@ def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables
         ]
         for form, alternatives in found.items()
     }
+
+
+def _without_scalar_loops(found: dict[Node, list[Guard]], nodes: list[Node]) -> dict[Node, list[Guard]]:
+    """Removes, from the guards of forms that mention the counter or state of a scalar loop, the condition that this loop iterates, and
+    that those around it do: such forms are evaluated inside the loop.
+    """
+    implied: dict[Node, frozenset[Expr]] = {}
+    for loop in reversed([node for node in nodes if isinstance(node, Loop | While)]):  # outer loops first
+        own = frozenset((_iterates(loop),)) if isinstance(loop, Loop) else frozenset()
+        around = own.union(*(implied[v] for v in free_variables(loop) if v in implied))
+        variables = (*loop.state, loop.index) if isinstance(loop, Loop) else loop.state
+        implied.update(dict.fromkeys(variables, around))
+    kept = {}
+    for form, alternatives in found.items():
+        true = frozenset[Expr]().union(*(implied.get(v, ()) for v in free_variables(form)))
+        kept[form] = [tuple(p for p in guard if p not in true) for guard in alternatives]
+    return kept
+
+
+def _iterates(loop: Loop) -> Expr:
+    """Returns the condition that a scalar loop has a first iteration."""
+    return Op("gt", bool_, (loop.count, const(i64, 0)))
 
 
 def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
@@ -157,7 +200,7 @@ def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
             form = node.form
             stack += [(e, guard) for e in (form.count, *form.init)]
             runs = isinstance(form.count, Const) and int(form.count.value) > 0
-            inside: Guard = guard if runs else (*guard, Op("gt", bool_, (form.count, const(i64, 0))))
+            inside: Guard = guard if runs else (*guard, _iterates(form))
             stack += [(e, inside) for e in form.body]
         else:
             stack += [(child, guard) for child in children(node)]

@@ -2,7 +2,8 @@
 
 Arrays computed inside mapped functions are lifted, with the axes they depend on in front; of a scan down columns the innermost of these
 axes goes behind, so that lanes run over neighbouring columns. Reductions are brought to the top of their form (one `Reduce` a form); others
-become forms of their own, or stay as loops inside. Afterwards every `Generate` (and every form of `dependent`) is closed and is one stage.
+become forms of their own, or stay as loops inside, where those of one iteration or branch over equal extents become one. Afterwards every
+`Generate` (and every form of `dependent`) is closed and is one stage.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import (
     Array,
     Axis,
+    Cond,
     Expr,
     Filter,
     Generate,
@@ -139,18 +141,19 @@ def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
     memo: dict[Node, Node] = {}
     for node in nodes:
         new = rebuild(node, memo.__getitem__)
-        if isinstance(new, Generate) and _has_reduce(new):
+        if isinstance(new, Loop | While):
+            new = with_fields(new, body=_merged_siblings(new.body, tables))
+        elif isinstance(new, Cond):
+            new = Cond(new.predicate, _merged_siblings(new.then, tables), _merged_siblings(new.orelse, tables))
+        elif isinstance(new, Generate) and _has_reduce(new):
             merged = _one_reduction(new, tables)
             tables.carry(new, merged)
-            tables.carry(node, merged)
             new = merged
         elif isinstance(new, (Scan, Filter, Sort)):
             new = _without_reductions(new, tables)
-            tables.carry(node, new)
         elif isinstance(new, Update):
             new = _without_shared_reductions(new, tables)
-            tables.carry(node, new)
-        elif new is not node:
+        if new is not node:
             tables.carry(node, new)
         memo[node] = new
     return rewritten(roots, memo)
@@ -202,13 +205,49 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
     return form if bodies is form.bodies else Generate(form.axes, tuple(bodies))
 
 
+def _merged_siblings(bodies: tuple[Expr, ...], tables: Tables) -> tuple[Expr, ...]:
+    """Merges the folds of a branch, or of an iteration, that run over equal extents, and its conditionals with equal predicates that evaluate
+    the same loops and folds, where none reads another's result.
+    """
+    while True:
+        depth: dict[Node, int] = {}
+        groups: dict[tuple[Any, ...], list[Any]] = {}
+        for form in _eager_forms(bodies):
+            depth[form] = max((depth[s] + 1 for s in scalar_nodes(form) if s is not form and s in depth), default=0)
+            if isinstance(form, Reduce):
+                groups.setdefault((depth[form], *(axis.extent for axis in form.axes)), []).append(form)
+            elif shared := frozenset(s for s in scalar_nodes(*form.then, *form.orelse) if isinstance(s, _LONG)):
+                groups.setdefault((depth[form], form.predicate, shared), []).append(form)
+        siblings = next((group for group in groups.values() if group[1:]), None)
+        if siblings is None:
+            return bodies
+        merge = _merge_reductions if isinstance(siblings[0], Reduce) else _merge_conditionals
+        bodies = merge(bodies, siblings, tables)
+
+
+_LONG = (Reduce, Loop, While)
+
+
+def _merge_conditionals(bodies: tuple[Expr, ...], conditionals: list[Cond], tables: Tables) -> tuple[Expr, ...]:
+    """Merges conditionals with equal predicates into one with all their results."""
+    then, orelse = (tuple(e for form in conditionals for e in getattr(form, side)) for side in ("then", "orelse"))
+    merged = Cond(conditionals[0].predicate, then, orelse)
+    tables.carry(conditionals[0], merged)
+    items = [Item(form, k) for form in conditionals for k in range(len(form.then))]
+    return tables.rewrite(bodies, lambda node: node, {item: Item(merged, k) for k, item in enumerate(items)})
+
+
 def _outermost(reductions: list[Reduce]) -> list[Reduce]:
     """Returns the reductions that are nested in no other of them."""
     return [r for r in reductions if not any(r in set(scalar_nodes(*s.values)) for s in reductions if s is not r)]
 
 
 def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
-    """Returns the reductions that are evaluated for every element, not in a branch, a loop or an operator, inner ones first."""
+    return [form for form in _eager_forms(bodies) if isinstance(form, Reduce)]
+
+
+def _eager_forms(bodies: tuple[Expr, ...]) -> list[Reduce | Cond]:
+    """Returns the folds and conditionals that are evaluated for every element, not in a branch, a loop or an operator, inner ones first."""
     done: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [(b, False) for b in reversed(bodies)]
     while stack:
@@ -231,10 +270,10 @@ def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
             elif isinstance(form, While):
                 stack += [(e, False) for e in form.init]
             else:
-                stack.append((form.predicate, False))
+                stack += [(form, True), (form.predicate, False)]
         else:
             stack += [(c, False) for c in children(node)]
-    return [node for node in done if isinstance(node, Reduce)]
+    return [node for node in done if isinstance(node, Reduce | Cond)]
 
 
 def _lift_reduce(

@@ -236,6 +236,15 @@ class RuntimeHelpers:
 
         return self._texts.write("rd.once", "i32", (), body)
 
+    def taken(self) -> str:
+        """() -> 0: an empty instruction, which keeps LLVM from executing a branch where it is not taken, by selections instead of jumps."""
+
+        def body(b: TextBuilder) -> str:
+            b.line('call void asm sideeffect "", ""() nounwind memory(none)')
+            return "0"
+
+        return self._texts.write("rd.taken", "i32", (), body)
+
     def copy(self, by_threads: bool) -> str:
         """(destination, source, bytes) -> 0: copies disjoint memory. by_threads: the runtime may share a large copy among threads."""
 

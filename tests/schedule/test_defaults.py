@@ -575,6 +575,21 @@ def test_rows_written_out_have_lanes_across_them_where_arithmetic_costs_more_tha
     assert np.allclose(divided(a), np.sqrt(a / a[:, :1, :1]) / (a + a[:, :1, :1]))
 
 
+def test_stacks_have_lanes_across_rows_where_stores_are_shuffled_or_a_loop_is_shared():
+    """As blocks of bytes that a cipher makes: lanes along a block would each go through its loop."""
+
+    def stacked(count, steps):
+        made = lambda v: rd.loop(steps, lambda k, s: s * v + k, v) if steps else v
+        row = lambda v: (lambda s: rd.stack([s * k + 1 for k in range(count)]))(made(v))
+        return rd.algorithm(x=rd.f32["n"])(lambda x: rd.map(row, x, name="out"))
+
+    x = np.random.default_rng(0).random(37, dtype="f4")
+    for count, steps, across in ((8, 0, True), (16, 0, False), (16, 20, True)):
+        algorithm = stacked(count, steps)
+        assert ('unroll("x")' in str(Schedule(form_stages(algorithm.trace())).complete(AVX2))) == across
+        assert (algorithm(x) == algorithm.interpret(x)).all()
+
+
 def test_roots_read_at_several_places_are_made_once():
     """As the magnitude of a gradient where its ridges are looked for: one unit makes roots, one after the other."""
 

@@ -15,7 +15,7 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_v
 F = rd.f32
 
 
-def stages(algorithm: Any, *shapes: tuple[int, ...], sizes: tuple[int, ...] = ()) -> list[tuple[str, str]]:
+def stages(algorithm: Any, *shapes: tuple[int, ...], sizes: tuple[Any, ...] = ()) -> list[tuple[str, str]]:
     """Names and axes of an algorithm's stages, loop bodies before their loops; reduction axes after a bar."""
     arrays = [np.zeros(shape, np.float32) for shape in shapes]
     found: list[tuple[str, str]] = []
@@ -211,6 +211,26 @@ def test_what_a_loop_asks_its_body_does_not_ask_again() -> None:
 
     nest = solved.compile(like=(np.zeros(4, np.float32), np.zeros(4, np.int64), 3)).source("nest")
     assert "times > 0" in nest and "if times > 0" not in nest.split("for t in")[1]
+
+
+def test_what_is_read_whether_a_condition_holds_or_not_is_computed_without_asking() -> None:
+    """As a loop of updates at given places, behind which another loop makes differences of all elements but the first."""
+
+    @rd.algorithm
+    def bridged(g: F["n", "d"], order: rd.i64["d"]):
+        def row(g: rd.Array) -> rd.Array:
+            d = g.shape[0]
+            made = rd.loop(d, lambda i, r: r.at[order[i]].set(2 * g[i]), g)
+            return rd.loop(d - 1, lambda t, r: r.at[d - 1 - t].set(r[d - 1 - t] - r[d - 2 - t]), made)
+
+        return rd.map(row, g)
+
+    g, order = np.random.default_rng(0).random((5, 7), np.float32), np.array([3, 1, 4, 0, 2, 6, 5])
+    names = [name for name, _ in stages(bridged, (5, 7), sizes=(order,))]
+    assert not any("condition" in name for name in names)
+    assert np.array_equal(bridged(g, order), bridged.interpret(g, order))
+    with pytest.raises(rd.IndexOutOfRange):
+        bridged(g, order + 1)
 
 
 def test_a_repeated_name_gets_a_number() -> None:

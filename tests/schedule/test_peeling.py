@@ -38,6 +38,14 @@ def history(u: rd.f32["n"]):
     return rd.loop(3, step, rd.zeros((4, u.shape[0]), rd.f32).at[0].set(u))
 
 
+@rd.algorithm
+def walls(u: rd.f32["n"]):
+    """Values at the ends that are those beside them, moved in, by both orders of a clip."""
+    n = u.shape[0]
+    clipped = rd.map(lambda i: u[rd.clip(i, 1, n - 2)] + u[rd.clip(i, 1, n - 2) - 1], rd.iota(n))
+    return clipped + rd.map(lambda i: u[rd.maximum(rd.minimum(i + 1, n - 3), 2) - 1], rd.iota(n))
+
+
 def pieces(nest: str) -> list[str]:
     """The statements in loops over lanes that stand in no alternative to the version of the interior."""
     lines = nest.split("else:")[0].splitlines()
@@ -69,6 +77,20 @@ def test_pieces_meet_wherever_the_sizes_put_them(n):
         wanted = a.copy()
         wanted[n // 4 : n // 2, w // 4 : w // 2] *= 2
         assert (middle(a) == wanted).all()
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_clips_to_other_ranges_than_the_arrays_are_clips(n):
+    u = np.arange(n, dtype="f4") ** 2
+    try:
+        wanted = walls.interpret(u)
+    except rd.IndexOutOfRange:
+        with pytest.raises(rd.IndexOutOfRange):
+            walls(u)
+    else:
+        assert (walls(u) == wanted).all()
+    (inside,) = pieces(walls.compile().source("nest"))
+    assert "clamp" not in inside
 
 
 def windows(u: rd.Array, of: Callable[[rd.Array], rd.Array]) -> rd.Array:

@@ -1,5 +1,7 @@
 """Reductions of the same elements share loops by default: each element is read once, and common subexpressions are computed once."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,59 @@ def test_folds_of_the_same_elements_share_one_loop(algorithm: rd.Algorithm, argu
     got, want = algorithm(*arguments), algorithm.interpret(*arguments)
     for a, b in zip(*((each if isinstance(each, tuple) else (each,)) for each in (got, want)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@rd.algorithm
+def near(x: rd.f32["n"], y: rd.f32["k", "m"], counts: rd.i32["n"]):
+    def one(a, count):
+        def body(k, state):
+            weights = rd.exp(-((y[k] - a) ** 2))
+            mean = rd.sum(weights * y[k]) / rd.sum(weights)
+            return state[0] + mean, state[1] + rd.sum((y[k] - mean) ** 2), rd.maximum(state[2], rd.max(y[k] - a))
+
+        return rd.loop(count, body, (0.0, 0.0, -9.0))
+
+    return rd.map(one, x, counts)
+
+
+@rd.algorithm
+def chosen(x: rd.f32["n"], y: rd.f32["m"]):
+    sums = lambda a: rd.cond(a > 0.5, lambda: (rd.sum(rd.exp(a * y)), rd.sum(rd.exp(a * y) * y)), lambda: (a, a))
+    return rd.map(sums, x)
+
+
+def test_folds_of_an_iteration_or_a_branch_share_a_loop() -> None:
+    """Those that read another fold's result run behind it; and no array of an iteration is computed under the condition that there is one."""
+    counts = np.arange(130, dtype="i4") % 37
+    for algorithm, arguments, loops in ((near, (Y, X, counts), 2), (chosen, (Y, X[0]), 1)):
+        nest = algorithm.schedule().complete().nest_text()
+        assert len(re.findall(r"for r\w* in", nest)) == loops
+        assert "if counts" not in nest and "if t" not in nest
+        for a, b in zip(algorithm(*arguments), algorithm.interpret(*arguments), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_results_of_a_branch_share_its_loop() -> None:
+    """As the nearest points of each point, in order, among which a nearer one is put."""
+
+    def insert(t, state):
+        best, new = state
+        return best.at[t].set(rd.minimum(best[t], new)), rd.maximum(best[t], new)
+
+    @rd.algorithm
+    def nearest(x: rd.f32["n"], y: rd.f32["m"]):
+        def step(a):
+            def body(j, best):
+                far = rd.abs(y[j] - a)
+                return rd.cond(far < best[11], lambda: rd.loop(12, insert, (best, far))[0], lambda: best)
+
+            return rd.loop(y.shape[0], body, rd.full(12, rd.f32(np.inf)))
+
+        return rd.map(step, x)
+
+    assert nearest.schedule().complete().nest_text().count("in 0..12:") == 1
+    x, y = X[0], Y[:37]
+    assert np.array_equal(nearest(x, y), np.sort(np.abs(y[None, :] - x[:, None]), axis=1)[:, :12])
 
 
 def test_what_several_folds_read_is_made_in_their_loop() -> None:

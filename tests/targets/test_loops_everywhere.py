@@ -104,3 +104,19 @@ def test_rows_of_any_length_leave_a_tile_its_registers(program, dtype):
     body = shortest(found, "vfmadd", 24)
     assert not any(re.search("%zmm.*rsp|rsp.*%zmm", i) for i in body)
     assert len(body) <= 90
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+def test_searches_do_not_wait_for_their_conditions(cpu):
+    """A counter to which the condition is added, as a number, waits for each element to be loaded and compared."""
+
+    @rd.algorithm
+    def place(table: rd.f64["n"], values: rd.f64["m"]):
+        n = table.shape[0]
+        further = lambda value: lambda i: (i < n) & (value > table[rd.minimum(i, n - 1)])
+        return rd.map(lambda value: rd.while_loop(further(value), lambda i: i + 1, 0), values)
+
+    search = min((loop for loop in loops(assembly_of(place, cpu)) if any("ucomisd" in i for i in loop)), key=len)
+    assert not any(i.startswith("set") for i in search)
+    table = np.arange(40.0)
+    assert (place(table, table + 0.5) == np.arange(1, 41)).all()

@@ -1,4 +1,4 @@
-"""Wide integers of which only 16 bits are used are computed in 16 bits, and give NumPy's results."""
+"""Wide integers of which only 8 or 16 bits are used are computed in as many bits, and give NumPy's results."""
 
 import random
 from typing import Any
@@ -89,6 +89,27 @@ def test_comparisons_of_narrow_numbers_are_narrow():
     a, b = (x.ravel().astype(np.uint8) for x in np.meshgrid(np.arange(256), np.arange(0, 256, 5)))
     np.testing.assert_array_equal(algorithm(a, b), np.where(a.astype(int) * 49 > b.astype(int) * 40 - 245, 255, 0))
     assert "i32(" not in algorithm.compile().source("gang")
+
+
+def test_what_8_bits_hold_is_in_8_bits_but_for_products():
+    """As the neighbours of a cell that live, or the classes of characters."""
+    count = lambda a: rd.i32(a[:-2]) + 2 * rd.i32(a[1:-1]) + 4 * rd.i32(a[2:])
+    rule = rd.algorithm(lambda a: (count(a) >= 2) & (count(a) != 5), a="bool[n]")
+    letter = rd.algorithm(
+        lambda a: rd.u8(rd.where((rd.i32(a) >= 97) & (rd.i32(a) < 123), rd.i32(a) - 32, a)), a="u8[n]"
+    )
+    threes = rd.algorithm(lambda a: 3 * rd.i32(a[:-2]) > rd.i32(a[2:]), a="bool[n]")
+    a = np.random.default_rng(0).integers(0, 256, 333).astype(np.uint8)
+    b = a > 128
+    counts = b[:-2] + 2 * b[1:-1] + 4 * b[2:]
+    for algorithm, given, wanted, products in (
+        (rule, b, (counts >= 2) & (counts != 5), False),
+        (letter, a, np.where((a >= 97) & (a < 123), a - 32, a), False),
+        (threes, b, 3 * b[:-2] > b[2:], True),
+    ):
+        np.testing.assert_array_equal(algorithm(given), wanted)
+        text = algorithm.compile().source("gang")
+        assert ("u16(" in text) == products and "i32(" not in text
 
 
 def test_sums_of_many_bytes_are_narrow():
