@@ -59,6 +59,11 @@ def line_sum(a: rd.Array, b: rd.Array) -> tuple[rd.Array, rd.Array, rd.Array]:
     return a * b, rd.sum(a * b), rd.transpose(a)
 
 
+@rd.algorithm(a="i32[n]")
+def doubled(a: rd.Array) -> rd.Array:
+    return a * 2
+
+
 OWN = (gathered, divided, positive, line_sum)
 LIMIT = 5000
 
@@ -76,8 +81,8 @@ def compiler(driver: FakeDriver) -> Iterator[TwinCompiler]:
         yield compiler
 
 
-def compiled(algorithm: Any, *like: Any) -> Any:
-    return executable_of(CudaCompilation(algorithm.trace(*like), SM_90, None, {}))
+def compiled(algorithm: Any, *like: Any, schedule: Any = None) -> Any:
+    return executable_of(CudaCompilation(algorithm.trace(*like), SM_90, schedule, {}))
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +90,10 @@ def executables(compiler: TwinCompiler) -> dict[str, Any]:
     """All programs, their twins compiled together."""
     found = {name: compiled(cases[0].algorithm, *cases[0].arguments) for name, cases in PROGRAMS.items()}
     found |= {algorithm.name: compiled(algorithm) for algorithm in OWN}
+    for level in ("block.x", "block.y"):
+        schedule = doubled.schedule(target=SM_90)
+        schedule["elementwise_1"].split("x", 1).bind("xo", level)
+        found[level] = compiled(doubled, schedule=schedule)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "MOST_ITERATIONS", LIMIT)
         found["grown"] = compiled(grown)
@@ -118,6 +127,22 @@ def test_arrays_are_rows_of_all_their_elements(executables: dict[str, Any], shap
     np.testing.assert_array_equal(products, a * 2)
     np.testing.assert_array_equal(columns, a.T)
     assert whole == (a * 2).sum(dtype="f8")
+
+
+@pytest.mark.parametrize(("level", "launches"), [("block.x", 1), ("block.y", 2)])
+def test_a_launch_has_as_many_blocks_as_the_device_takes(
+    executables: dict[str, Any], driver: FakeDriver, level: str, launches: int
+) -> None:
+    """2³¹ - 1 along x, 65,535 along y; more are launched in parts."""
+    a, begun = np.arange(70_000, dtype="i4"), driver.count("launches")
+    np.testing.assert_array_equal(executables[level](a), 2 * a)
+    assert driver.count("launches") - begun == launches
+
+
+def test_narrow_code_has_no_parts_beyond_32_bits(executables: dict[str, Any]) -> None:
+    """A second part of 2³¹ - 1 blocks is for the code with indices of 64 bits."""
+    narrow, wide = (code.split("{", 1)[1] for code in executables["block.x"].source("cuda").split("__global__")[1:])
+    assert "raido_mul(part" in wide and "raido_mul(part" not in narrow
 
 
 def test_device_arrays_stay_on_the_device(executables: dict[str, Any], driver: FakeDriver) -> None:
