@@ -64,7 +64,12 @@ def doubled(a: rd.Array) -> rd.Array:
     return a * 2
 
 
-OWN = (gathered, divided, positive, line_sum)
+@rd.algorithm(a="i32[n]")
+def parted(a: rd.Array) -> rd.Array:
+    return rd.partition(lambda x: x > 0, a)
+
+
+OWN = (gathered, divided, positive, line_sum, parted)
 LIMIT = 5000
 
 
@@ -151,6 +156,14 @@ def test_device_arrays_stay_on_the_device(executables: dict[str, Any], driver: F
     kept = executables["positive"](there)
     assert kept.device == there.device == "cuda:0"
     np.testing.assert_array_equal(kept.to("cpu"), a[a > 0])
+
+
+@pytest.mark.parametrize("n", [0, 5, 4096, 9001])
+def test_both_sides_of_a_partition_are_stored_in_order(executables: dict[str, Any], n: int) -> None:
+    a = np.random.default_rng(n).integers(-9, 9, n).astype("i4")
+    kept, rejected = executables["parted"](a)
+    np.testing.assert_array_equal(kept, a[a > 0])
+    np.testing.assert_array_equal(rejected, a[a <= 0])
 
 
 def test_the_source_is_cuda_c(executables: dict[str, Any]) -> None:
