@@ -161,13 +161,13 @@ int32_t rd_cuda_finish_all(RdDevice* d) {
 
 /* ---------------------------------------------------------------- memory */
 
-/* The next size of arrays that is not below `bytes`, and its number: 2^k times 4/4, 5/4, 6/4 or 7/4. */
+/* The next size of arrays that is not below `bytes`, and its number: 2^k times 16/16, 17/16, … or 31/16. */
 static uint32_t size_of(uint64_t bytes, uint64_t* room) {
   uint64_t size = bytes < ALIGNMENT ? ALIGNMENT : bytes;
   uint32_t power = 63 - (uint32_t)__builtin_clzll(size);
-  uint64_t quarter = (uint64_t)1 << (power - 2), steps = (size + quarter - 1) >> (power - 2); /* 4 to 8 */
-  *room = steps * quarter;
-  return (power - 8) * 4 + (uint32_t)steps - 4;
+  uint64_t step = (uint64_t)1 << (power - 4), steps = (size + step - 1) >> (power - 4); /* 16 to 32 */
+  *room = steps * step;
+  return (power - 8) * 16 + (uint32_t)steps - 16;
 }
 
 void rd_cuda_link_buffer(RdBuffer** list, RdBuffer* buffer) {
