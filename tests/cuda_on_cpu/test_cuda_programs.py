@@ -69,7 +69,12 @@ def parted(a: rd.Array) -> rd.Array:
     return rd.partition(lambda x: x > 0, a)
 
 
-OWN = (gathered, divided, positive, line_sum, parted)
+@rd.algorithm(a="f32[n]", index="i32[m, 3]")
+def gathered_rows(a: rd.Array, index: rd.Array) -> rd.Array:
+    return rd.sum(a[index], axis=1)
+
+
+OWN = (gathered, gathered_rows, divided, positive, line_sum, parted)
 LIMIT = 5000
 
 
@@ -122,6 +127,15 @@ def test_faults_name_the_line_and_later_calls_are_well(executables: dict[str, An
     np.testing.assert_array_equal(gathered(a, np.array([4, 0])), np.float32([8, 0]))
     with pytest.raises(ArithmeticFault, match="integer division of 3 by zero"):
         divided(np.int32([3, 3]), np.int32([1, 0]))
+
+
+def test_a_thread_records_its_first_fault_once_it_has_ended(executables: dict[str, Any]) -> None:
+    """Loops with checks have no branches and no atomic accesses."""
+    gathered_rows = executables["gathered_rows"]
+    with pytest.raises(IndexOutOfRange, match="index 7 is out of range for dimension 0 of size 5"):
+        gathered_rows(np.arange(5, dtype="f4"), np.int32([[1, 2, 3], [0, 7, 9]]))
+    for code in gathered_rows.source("cuda").split("__global__")[1:]:
+        assert code.rindex("out_") < code.index("compare_exchange")
 
 
 @pytest.mark.parametrize("shape", ((0, 3), (3001, 3), (2, 5), (5, 1640)))
