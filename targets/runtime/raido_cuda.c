@@ -34,7 +34,7 @@ struct RdKernel {
   uint32_t pointers, numbers, argument_bytes, block[3], narrow_grid[3], dynamic;
   RdKernel *next, *before;
   char name[256];
-  uint32_t offsets[]; /* of pointers, then of numbers, then these' limits */
+  uint32_t offsets[]; /* of pointers, then of numbers, then these' limits, then the widths of the pointers' elements */
 };
 
 /* ---------------------------------------------------------------- the driver */
@@ -448,7 +448,7 @@ static void release_kernel(RdKernel* kernel) {
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
   RD_PASS(rd_cuda_usable(d));
   RD_PASS(check_block(d, info));
-  RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof *info->offsets);
+  RdKernel* kernel = calloc(1, sizeof *kernel + (2 * ((uint64_t)info->pointers + info->numbers)) * sizeof *info->offsets);
   if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
   int32_t code = find_module(d, info, &kernel->module);
   if (code) {
@@ -460,8 +460,11 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   kernel->pointers = info->pointers;
   kernel->argument_bytes = info->argument_bytes;
   memcpy(kernel->block, info->block, sizeof kernel->block);
-  if (info->pointers) memcpy(kernel->offsets, info->offsets, info->pointers * sizeof *info->offsets);
   kernel->numbers = info->numbers;
+  for (uint32_t i = 0; i < info->pointers; i++) {
+    kernel->offsets[i] = info->offsets[i];
+    kernel->offsets[info->pointers + 2 * info->numbers + i] = info->widths[i];
+  }
   memcpy(kernel->narrow_grid, info->narrow_grid, sizeof kernel->narrow_grid);
   for (uint32_t i = 0; i < info->numbers; i++) {
     kernel->offsets[info->pointers + i] = info->number_offsets[i];
@@ -483,9 +486,9 @@ int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes) {
 
 /* The function for a launch: the narrow one where everything that its indices are made of is small. */
 static CUfunction choose_function(const RdKernel* kernel, const uint32_t grid[3], const char* arguments, RdBuffer* const* buffers) {
+  const uint32_t *numbers = kernel->offsets + kernel->pointers, *limits = numbers + kernel->numbers, *widths = limits + kernel->numbers;
   for (uint32_t i = 0; i < kernel->pointers; i++)
-    if (buffers[i]->bytes > INT32_MAX) return kernel->function;
-  const uint32_t *numbers = kernel->offsets + kernel->pointers, *limits = numbers + kernel->numbers;
+    if (buffers[i]->bytes / widths[i] > INT32_MAX) return kernel->function;
   int small = kernel->narrow && rd_is_small(kernel->narrow_grid, grid, kernel->numbers, numbers, limits, arguments);
   return small ? kernel->narrow : kernel->function;
 }
