@@ -15,16 +15,17 @@ UNKNOWN_GRAIN = 4  # the least iterations of a thread where the time of one is n
 class Gpu:
     """The properties of a GPU.
 
-    threads: the most threads of a block; along: the most along x, y and z. subgroup: threads that run in lockstep. shared: bytes of shared
-    memory of a block. processors: multiprocessors, each of which runs blocks by itself; resident: the threads that a processor holds at a
-    time, of several blocks, to hide latency. registers: 32-bit registers of a thread at that occupancy. exchange: threads of a subgroup,
-    neighbours along x, that exchange registers (shuffles); 0 where the device has none. branches: whether a branch that a whole subgroup
-    takes costs one side only; False: the device runs both sides. ordered: whether blocks that have begun make progress, so that another
-    block may wait for them. products: the dtypes of factors whose tiles of 16 × 16 and 16 × 8 elements a subgroup multiplies by one
-    instruction, with sums in f32. warpgroups: the dtypes of factors in shared memory of which 128 threads multiply tiles of 64 rows.
-    asynchronous: whether copies to shared memory run while their thread goes on. iterations: the most iterations of all loops of a thread,
-    after which the device ends them; 0 without a limit. in_turn: whether the subgroups of a block run one after another, as in an
-    implementation on a CPU: sharing work among threads then saves no time, and every barrier costs a switch.
+    threads: the most threads of a block; along: the most along x, y and z. blocks: the most blocks of a launch along x, y and z. subgroup:
+    threads that run in lockstep. shared: bytes of shared memory of a block. processors: multiprocessors, each of which runs blocks by
+    itself; resident: the threads that a processor holds at a time, of several blocks, to hide latency. registers: 32-bit registers of a
+    thread at that occupancy. exchange: threads of a subgroup, neighbours along x, that exchange registers (shuffles); 0 where the device
+    has none. branches: whether a branch that a whole subgroup takes costs one side only; False: the device runs both sides. ordered:
+    whether blocks that have begun make progress, so that another block may wait for them. products: the dtypes of factors whose tiles of 16
+    × 16 and 16 × 8 elements a subgroup multiplies by one instruction, with sums in f32. warpgroups: the dtypes of factors in shared memory
+    of which 128 threads multiply tiles of 64 rows. asynchronous: whether copies to shared memory run while their thread goes on.
+    iterations: the most iterations of all loops of a thread, after which the device ends them; 0 without a limit. in_turn: whether the
+    subgroups of a block run one after another, as in an implementation on a CPU: sharing work among threads then saves no time, and every
+    barrier costs a switch.
     """
 
     threads: int = 1024
@@ -42,6 +43,7 @@ class Gpu:
     asynchronous: bool = False
     iterations: int = 0
     in_turn: bool = False
+    blocks: tuple[int, int, int] = (65_535, 65_535, 65_535)
 
     @property
     def usual_threads(self) -> int:

@@ -188,7 +188,7 @@ class Target:
         device = self.vulkan_device
         limits = (device.threads, device.block, device.subgroup, device.shared)
         in_turn = device.kind == "cpu"
-        return Gpu(*limits, exchange=device.exchange, iterations=device.iterations, in_turn=in_turn)
+        return Gpu(*limits, exchange=device.exchange, iterations=device.iterations, in_turn=in_turn, blocks=device.grid)
 
     def _cuda_gpu(self) -> Gpu:
         device = self.cuda_device
@@ -200,6 +200,7 @@ class Target:
             products=device.products,
             warpgroups=device.warpgroups,
             asynchronous=device.asynchronous,
+            blocks=device.grid,
         )
 
     @property

@@ -22,7 +22,7 @@ from raido.schedule.kernels.host_plan import (
 )
 from raido.schedule.kernels.iteration_memory import IterationMemory, iteration_memory, place_memory
 from raido.schedule.kernels.make_kernel import IndexVariables, clean_name, kernel_key, make_kernel
-from raido.schedule.kernels.numbers import divided_up, minus, no_less_than, plus, times
+from raido.schedule.kernels.numbers import at_most, divided_up, minus, no_less_than, plus, times
 from raido.schedule.kernels.plan_writer import Pending, PlanWriter
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.kernels.thread_loops import folded, one_iteration, strided_loop
@@ -86,6 +86,7 @@ class Launcher(PlanWriter):
         self._prepare(s, memory)
         chain = block_chain(s)
         given: dict[Node, Number] = {}
+        in_parts: dict[Node, Number] = {}
         around: list[nodes.For | nodes.Let | nodes.If] = []
         trips: list[Number] = []
         for each in chain.around:
@@ -102,20 +103,18 @@ class Launcher(PlanWriter):
         grid: list[Number] = [1, 1, 1]
         numbers: list[Expr] = []
         parts: list[tuple[str, Number]] = []
-        firsts: set[Node] = set()
         for each, count in zip(chain.loops, trips, strict=True):
             axis = BLOCK_AXES[each.level]
             number: Expr = index_variables.blocks[axis] if carry is None else fresh("number")
             grid[axis] = count
-            if not isinstance(count, int) or count > self.limits.blocks:
-                part, first = self.fresh("part"), fresh("first")
-                begin = times(part, self.limits.blocks)
-                parts.append((part, divided_up(count, self.limits.blocks)))
-                grid[axis] = ("min", minus(count, begin), self.limits.blocks)
+            most = self.limits.blocks[axis]
+            if not isinstance(count, int) or count > most:
+                part, which = self.fresh("part"), fresh("part")
+                parts.append((part, divided_up(count, most)))
+                grid[axis] = at_most(most, minus(count, times(part, most)))
                 if carry is None:
-                    given[first] = begin
-                    firsts.add(first)
-                    number = ix.add(number, first)
+                    in_parts[which] = part
+                    number = ix.add(number, ix.mul(which, most))
             numbers.append(number)
         name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
         slot, slots = fresh("slot"), fresh("slots")
@@ -129,12 +128,12 @@ class Launcher(PlanWriter):
             code = nodes.Block((ticket(cast(Var, numbers[0])), *code.statements))
         made = block_code(code, index_variables.threads, extent, memory, (slot, slots), self.limits)
         if not made.scratch:
+            given |= in_parts
             self._in_parts(
                 parts,
                 partial(self._launch, name, made.code, (), extent, (grid[0], grid[1], grid[2]), index_variables, given),
             )
             return
-        given = {v: n for v, n in given.items() if v not in firsts}
         counts = [fresh("trips") for _ in trips]
         given |= dict(zip(counts, trips, strict=True))
         turns = in_turn(body, slot, slots, counts, None if carry is None else ticket)

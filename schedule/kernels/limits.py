@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from raido.schedule.machine import Gpu
 
+INDICES = (1 << 31) - 1
+"""The most blocks along an axis: kernels receive a block's index as an i32."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a device.
 
     threads: threads of a block where the schedule leaves that open. most_threads, along: the most threads of a block, and along x, y and z.
-    blocks: the most along one axis of a launch. private: the most bytes of an array private to a thread. shared: the most bytes of all
+    blocks: the most of a launch along x, y and z. private: the most bytes of an array private to a thread. shared: the most bytes of all
     shared arrays of a block. resident: threads in flight where each has scratch in device memory. scratch: the most bytes of that memory,
     unless one thread needs more. exchange: the number of threads, neighbours along x, that exchange values without memory (0: none).
     branches: whether a branch costs threads only the side that they take.
@@ -23,7 +26,7 @@ class Limits:
     threads: int = 64
     most_threads: int = 1024
     along: tuple[int, int, int] = (1024, 1024, 64)
-    blocks: int = 65_535
+    blocks: tuple[int, int, int] = (65_535, 65_535, 65_535)
     private: int = 1 << 10
     shared: int = 16 << 10
     resident: int = 1 << 14
@@ -39,6 +42,7 @@ def limits_of(gpu: Gpu) -> Limits:
     return Limits(
         most_threads=gpu.threads,
         along=gpu.along,
+        blocks=(min(gpu.blocks[0], INDICES), min(gpu.blocks[1], INDICES), min(gpu.blocks[2], INDICES)),
         shared=gpu.shared,
         resident=flight,
         exchange=gpu.exchange,

@@ -101,6 +101,11 @@ def divided_up(number: Number, by: int) -> Number:
     return number if by == 1 else ("//", ("+", number, by - 1), by)
 
 
+def at_most(most: int, number: Number) -> Number:
+    """The minimum of a number and a constant."""
+    return min(most, number) if isinstance(number, int) else ("min", number, most)
+
+
 def minus(left: Number, right: Number) -> Number:
     """A difference, with constants folded."""
     if isinstance(left, int) and isinstance(right, int):

@@ -8,7 +8,7 @@ from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.schedule.kernels.host_plan import Number
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.make_kernel import IndexVariables
-from raido.schedule.kernels.numbers import divided_up
+from raido.schedule.kernels.numbers import at_most, divided_up
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.nest.nodes import Block, For, If, Let
 
@@ -16,14 +16,12 @@ from raido.schedule.nest.nodes import Block, For, If, Let
 def folded(count: Number, limits: Limits) -> tuple[Number, Number, Number]:
     """The grid of a launch of `count` threads, along a second axis as well where one is too short."""
     blocks = divided_up(count, limits.threads)
-    if isinstance(blocks, int) and blocks <= limits.blocks:
-        return (blocks, 1, 1)
-    return (("min", blocks, limits.blocks), divided_up(blocks, limits.blocks), 1)
+    return (at_most(limits.blocks[0], blocks), divided_up(blocks, limits.blocks[0]), 1)
 
 
 def number_of_thread(index_variables: IndexVariables, limits: Limits) -> Expr:
     """The number of a thread in a launch whose grid is `folded`."""
-    block = ix.add(ix.mul(index_variables.blocks[1], limits.blocks), index_variables.blocks[0])
+    block = ix.add(ix.mul(index_variables.blocks[1], limits.blocks[0]), index_variables.blocks[0])
     return ix.add(ix.mul(block, limits.threads), index_variables.threads[0])
 
 

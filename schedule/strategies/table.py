@@ -123,7 +123,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
     size = sum(body.dtype.itemsize for body in results_of(stage))
     phases, part = ("count_write", "count") if stage.filter else ("three_phase", "totals")
-    options = ("staged",) if stage.filter and len(axes) == 1 and not stage.filter.partition else ()
+    options = ("staged",) if stage.filter and len(axes) == 1 else ()
     found = {
         "serial": Strategy({}, axes),
         phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,), options),

@@ -190,7 +190,12 @@ class _Shown:
     def __init__(self, array: DeviceArray, address: int) -> None:
         dtype = np.dtype(np.uint16) if array.dtype == bf16.numpy else array.dtype
         self.memory = array.memory
-        self.__array_interface__ = {"shape": array.shape, "typestr": dtype.str, "data": (address, False), "version": 3}
+        self.__array_interface__ = {
+            "shape": array.shape,
+            "typestr": dtype.str,
+            "data": (address, not array.memory.writeable),
+            "version": 3,
+        }
 
 
 def capsule_of(array: DeviceArray, device: CudaDevice, max_version: tuple[int, int] | None) -> Any:
@@ -208,6 +213,6 @@ def interface_of(array: DeviceArray, device: CudaDevice) -> dict[str, Any]:
     """`__cuda_array_interface__` of an array; raises `AttributeError` for bf16, for which it has no type."""
     if array.dtype == bf16.numpy:
         raise AttributeError("__cuda_array_interface__ has no type for bf16: DLPack does")
-    data = (device.share(array.memory), False)
+    data = (device.share(array.memory), not array.memory.writeable)
     described = {"shape": array.shape, "typestr": array.dtype.str, "data": data, "strides": None, "version": 3}
     return {**described, "stream": device.stream}

@@ -19,6 +19,8 @@ from raido.targets.devices.runtime import Memory, OpenDevice
 
 _LAST_WAIT = 5_000_000_000
 """Nanoseconds that closing a device waits for running kernels, since a kernel may never end."""
+_endless: list[Any] = []
+"""Arrays of other libraries that kernels used when their device was closed, and may use to the end of the process."""
 
 
 class CudaDevice(OpenDevice):
@@ -33,10 +35,13 @@ class CudaDevice(OpenDevice):
         super().__init__(device.name, f"cuda:{device.index}", library, handle)
 
     def close(self) -> None:
-        """Waits, and frees everything: memory and kernels of the device may not be used any more."""
+        """Waits, and frees everything, unless kernels do not end: memory and kernels of the device may not be used any more."""
         if self.is_open and self._held:
-            self.call.rd_device_finish(self.handle, _LAST_WAIT)
-            self.let_go()
+            if self.call.rd_device_finish(self.handle, _LAST_WAIT) == BUSY:
+                _endless.extend(self._held)
+                self.abandon()
+            else:
+                self.let_go()
         super().close()
         self._held.clear()
 
@@ -79,8 +84,10 @@ class CudaDevice(OpenDevice):
     def hold(self, owner: Any) -> None:
         """Keeps an object alive until all work enqueued so far has run."""
         moment = c_void_p()
-        self.check(self.call.rd_cuda_record(self.handle, ctypes.byref(moment)))
-        self._held.append((moment, owner))
+        if self.call.rd_cuda_record(self.handle, ctypes.byref(moment)):
+            super().finish()  # there is no room for a moment: it is waited for at once
+        else:
+            self._held.append((moment, owner))
 
     def let_go(self) -> None:
         """Drops held objects that no enqueued work needs any more. One thread does so at a time; others return at once."""

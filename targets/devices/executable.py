@@ -165,8 +165,11 @@ class RunningCall:
         """Runs the program, ordered after earlier and before later work in the caller's streams; raises the fault that it reports."""
         for stream in self._bound.streams:
             self.device.wait_for(stream)
-        self.start()
-        self._let_wait()
+        try:
+            self.start()
+        finally:  # what was launched before a failure may still write to the caller's arrays
+            if self.device.is_open:
+                self._let_wait()
         self._look()
 
     def time(self, number: int = 1) -> float:

@@ -178,6 +178,7 @@ def write_kernels(kernels: Sequence[Kernel]) -> tuple[list[str], list[str]]:
     tables = [write_table("uint32_t", f"code_{k}", words_of(code)) for k, code in enumerate(codes)]
     for k, kernel in enumerate(kernels):
         columns = {"offsets": [argument.offset for argument in kernel.arguments if argument.pointer]}
+        columns |= {"widths": list(kernel.widths)}
         columns |= {"number_offsets": list(kernel.number_offsets), "narrow_limits": list(kernel.narrow_limits)}
         tables += [write_table("uint32_t", f"{name}_{k}", map(str, column)) for name, column in columns.items()]
     return tables, [_kernel_row(k, kernel, codes) for k, kernel in enumerate(kernels)]
@@ -196,6 +197,7 @@ def _kernel_row(number: int, kernel: Kernel, codes: Sequence[bytes]) -> str:
         "block": f"{{{', '.join(map(str, kernel.block))}}}",
         "shared_bytes": kernel.shared_bytes,
         "offsets": f"offsets_{number}",
+        "widths": f"widths_{number}",
         "narrow": f"code_{codes.index(kernel.narrow)}" if kernel.narrow else 0,
         "narrow_bytes": len(kernel.narrow),
         "narrow_grid": f"{{{', '.join(map(str, kernel.narrow_grid))}}}",

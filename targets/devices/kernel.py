@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from raido.algo.graph.dtypes import DType, i64
+from raido.algo.graph.dtypes import DType, i64, u32
 from raido.targets.devices import tir
 
 Mode = Literal["addresses", "descriptors"]
@@ -45,6 +45,11 @@ class Kernel:
     narrow_grid: tuple[int, int, int] = (0, 0, 0)
     narrow_limits: tuple[int, ...] = ()
     subgroup: int = 0
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The least bytes of an element of each pointer's array; u32 may be words that several elements share."""
+        return tuple(1 if a.dtype is u32 else a.dtype.itemsize for a in self.arguments if a.pointer)
 
     @property
     def number_offsets(self) -> tuple[int, ...]:

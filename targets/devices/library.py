@@ -13,7 +13,7 @@ from typing import Any
 
 from raido.algo.errors import TargetError
 
-DEVICE_VERSION = 7
+DEVICE_VERSION = 8
 BUSY, NO_MEMORY, LOST, BAD_DEVICE = 1, -2, -3, -4
 
 
@@ -23,7 +23,8 @@ class KernelInfo(ctypes.Structure):
     _fields_ = (
         *(("name", c_char_p), ("code", c_char_p), ("bytes", c_uint64)),
         *(("addresses", c_int32), ("inline_arguments", c_int32), ("pointers", c_uint32), ("argument_bytes", c_uint32)),
-        *(("block", c_uint32 * 3), ("shared_bytes", c_uint32), ("offsets", POINTER(c_uint32))),
+        *(("block", c_uint32 * 3), ("shared_bytes", c_uint32)),
+        *(("offsets", POINTER(c_uint32)), ("widths", POINTER(c_uint32))),
         *(("narrow", c_char_p), ("narrow_bytes", c_uint64), ("narrow_grid", c_uint32 * 3)),
         *(("numbers", c_uint32), ("number_offsets", POINTER(c_uint32)), ("narrow_limits", POINTER(c_uint32))),
     )

@@ -89,9 +89,9 @@ class Narrow(ABC, Generic[V]):
 
     def low(self, node: Any) -> V:
         """The lower 32 bits of an i64, as an i32."""
-        kind = tir.kind(node)
-        if kind == "IntImm":
-            return self.constant(int(node.value))
+        kind, (least, most) = tir.kind(node), self.bounds.of(node)
+        if least == most:
+            return self.constant(least)
         if kind == "Var":
             return self.lows[node] if node in self.lows else self._lower(node)
         if kind in _MODULAR:
@@ -170,5 +170,5 @@ def is_arithmetic(node: Any) -> bool:
 
 
 def limit_of(strides: Strides, variable: Any) -> int:
-    """The largest value of a number, or number of blocks along an axis, for which narrow code is valid."""
-    return max(MOST // max(strides[variable], 1), 1)
+    """The largest value of a number for which narrow code is valid; 0 where its stride alone is beyond 32 bits."""
+    return MOST // max(strides[variable], 1)

@@ -231,6 +231,7 @@ class LoadedKernel:
             (c_uint32 * 3)(*kernel.block),
             kernel.shared_bytes,
             offsets,
+            (c_uint32 * len(pointers))(*kernel.widths),
             kernel.narrow or None,
             len(kernel.narrow),
             (c_uint32 * 3)(*kernel.narrow_grid),

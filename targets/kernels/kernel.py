@@ -15,7 +15,7 @@ from raido.schedule.nest.passes.own_counters import MOST, counted_loops
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
-from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed, record_fault
+from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed
 from raido.targets.kernels.statements import Statements
 from raido.targets.kernels.unit import UNKNOWN_EXTENT, Storage, Unit, atomic, load, operation
 
@@ -44,6 +44,7 @@ def emit_kernel(
     for number in kernel.numbers:
         parameters.append(T.variable(unit.fresh_name(number.name), T.type_name(number.dtype)))
         unit.variables[number] = parameters[-1]
+        unit.parameters.add(parameters[-1])
     if kernel.faults:
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
@@ -70,26 +71,27 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -
     statements.block(kernel.body.statements)
     if unit.fault is not None and iterations and statements.limit >= iterations:
         whiles = [s.site for s in statements_within(kernel.body) if isinstance(s, While) and s.site >= 0]
-        _see_loops_end(unit, unit.variables[kernel.blocks[0]], iterations, (*whiles, kernel.site)[0])
+        _see_loops_end(statements, unit.variables[kernel.blocks[0]], iterations, (*whiles, kernel.site)[0])
+    statements.faults.record(unit)
     body = T.sequence(unit.out)
-    return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])
+    return T.sequence(
+        [*declared, *statements.faults.declare(), *before, body if test is None else T.IfThenElse(test, body, None)]
+    )
 
 
-def _see_loops_end(unit: Unit, block: Any, iterations: int, site: int) -> None:
+def _see_loops_end(statements: Statements, block: Any, iterations: int, site: int) -> None:
     """Emits a loop of two iterations. If it makes fewer, the device has ended the loops before it too: a fault.
 
     Its trip count depends on the block's index, which no compiler knows to be non-negative.
     """
-    number = lambda value: T.IntImm("int32", value)
+    unit, number = statements.unit, lambda value: T.IntImm("int32", value)
     made = unit.cell("made", i32, number(0))
     length = operation("select", i32, T.LT(block, T.IntImm("int64", 0)), number(3), number(2))
     outer = unit.block()
     unit.put(made, T.Add(load(made), number(1)))
     body = unit.end_block(outer)
     unit.out.append(T.For(T.variable(unit.fresh_name("again"), "int32"), number(0), length, T.ForKind.SERIAL, body))
-    outer = unit.block()
-    record_fault(unit, "steps", site, [T.IntImm("int64", iterations)])
-    unit.when(T.LT(load(made), number(2)), outer)
+    statements.faults.note(unit, T.LT(load(made), number(2)), "steps", site, [T.IntImm("int64", iterations)])
 
 
 def _test(kernel: Kernel, unit: Unit) -> Any:

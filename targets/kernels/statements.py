@@ -43,7 +43,7 @@ from raido.schedule.nest.values import Buffer, Read, VectorRead
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
-from raido.targets.kernels.faults import record_fault
+from raido.targets.kernels.faults import Faults
 from raido.targets.kernels.matrices import emit_matrix
 from raido.targets.kernels.unit import Form, Storage, Unit, atomic, condition, load, operation
 from raido.targets.kernels.values import Values, encode, from_word, to_word
@@ -67,7 +67,7 @@ class Statements:
         counted: Mapping[While, Counted] | None = None,
     ) -> None:
         self.unit, self.forms, self.limit, self.counted = unit, forms, limit, counted or {}
-        self.threads, self.extent = threads, extent
+        self.threads, self.extent, self.faults = threads, extent, Faults()
         self.meanings: dict[Node, Expr] = {}  # of named indices, in terms of places, sizes and loops
         self.values = Values(unit, self.meanings)
 
@@ -287,21 +287,25 @@ class Statements:
         unit.out.append(T.IfThenElse(test, body, T.BufferStore(left, number(-1), [tir(0)])))
         unit.repeat(T.GT(load(left), number(0)), outer)
         if stopped:
-            outer = unit.block()
-            record_fault(unit, "steps", s.site, [T.IntImm("int64", self.limit)])
-            unit.when(T.EQ(load(left), number(0)), outer)
+            self.faults.note(unit, T.EQ(load(left), number(0)), "steps", s.site, [T.IntImm("int64", self.limit)])
 
     def _check(self, s: Check) -> None:
         bad: Any = Op("logical_not", bool_, (s.holds,))
         if s.predicate is not None:
             bad = Op("logical_and", bool_, (s.predicate, bad))
-        listed = (v if v.dtype is i64 else Op("cast", i64, (v,)) for v in s.values)
-        term, *values = self.values.prepare(bad, *listed)
+        term, *values = self.values.prepare(bad, *map(_in_few_words, s.values))
         if term is False:
             return
-        outer = self.unit.block()
-        record_fault(self.unit, s.kind, s.site, [tir(value) for value in values])
-        self.unit.when(condition(term), outer)
+        self.faults.note(self.unit, condition(term), s.kind, s.site, [tir(value) for value in values])
+
+
+def _in_few_words(value: Any) -> Any:
+    """An integer as an i32 if its dtype has no more values, else as an i64."""
+    while isinstance(value, Op) and value.name == "cast" and value.dtype is i64 and value.args[0].dtype.kind in "iu":
+        value = value.args[0]
+    fits = value.dtype is i32 or (value.dtype.kind in "iub" and value.dtype.bits < 32)
+    dtype = i32 if fits else i64
+    return value if value.dtype is dtype else Op("cast", dtype, (value,))
 
 
 def _alone(name: str, alone: bool) -> str:

@@ -40,13 +40,14 @@ class Storage:
 
 
 class Unit:
-    """A kernel under construction: `variables` by nest variable, `memory` with the storage of each buffer, `out` the statements of the
-    current block."""
+    """A kernel under construction: `variables` by nest variable, `memory` with the storage of each buffer, `parameters` the numbers that
+    the kernel receives, `out` the statements of the current block."""
 
     def __init__(self) -> None:
         self.variables: dict[Any, Term] = {}
         self.memory: dict[Buffer, Storage] = {}
         self.fault: Any = None
+        self.parameters: set[Any] = set()
         self.out: list[Any] = []
         self._names = 0
 

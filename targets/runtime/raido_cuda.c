@@ -34,7 +34,7 @@ struct RdKernel {
   uint32_t pointers, numbers, argument_bytes, block[3], narrow_grid[3], dynamic;
   RdKernel *next, *before;
   char name[256];
-  uint32_t offsets[]; /* of pointers, then of numbers, then these' limits */
+  uint32_t offsets[]; /* of pointers, then of numbers, then these' limits, then the widths of the pointers' elements */
 };
 
 /* ---------------------------------------------------------------- the driver */
@@ -161,13 +161,13 @@ int32_t rd_cuda_finish_all(RdDevice* d) {
 
 /* ---------------------------------------------------------------- memory */
 
-/* The next size of arrays that is not below `bytes`, and its number: 2^k times 4/4, 5/4, 6/4 or 7/4. */
+/* The next size of arrays that is not below `bytes`, and its number: 2^k times 16/16, 17/16, … or 31/16. */
 static uint32_t size_of(uint64_t bytes, uint64_t* room) {
   uint64_t size = bytes < ALIGNMENT ? ALIGNMENT : bytes;
   uint32_t power = 63 - (uint32_t)__builtin_clzll(size);
-  uint64_t quarter = (uint64_t)1 << (power - 2), steps = (size + quarter - 1) >> (power - 2); /* 4 to 8 */
-  *room = steps * quarter;
-  return (power - 8) * 4 + (uint32_t)steps - 4;
+  uint64_t step = (uint64_t)1 << (power - 4), steps = (size + step - 1) >> (power - 4); /* 16 to 32 */
+  *room = steps * step;
+  return (power - 8) * 16 + (uint32_t)steps - 16;
 }
 
 void rd_cuda_link_buffer(RdBuffer** list, RdBuffer* buffer) {
@@ -448,7 +448,7 @@ static void release_kernel(RdKernel* kernel) {
 static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out) {
   RD_PASS(rd_cuda_usable(d));
   RD_PASS(check_block(d, info));
-  RdKernel* kernel = calloc(1, sizeof *kernel + (info->pointers + 2 * (uint64_t)info->numbers) * sizeof *info->offsets);
+  RdKernel* kernel = calloc(1, sizeof *kernel + (2 * ((uint64_t)info->pointers + info->numbers)) * sizeof *info->offsets);
   if (!kernel) return rd_fail(RD_NO_MEMORY, "no memory");
   int32_t code = find_module(d, info, &kernel->module);
   if (code) {
@@ -460,8 +460,11 @@ static int32_t new_kernel(RdDevice* d, const RdKernelInfo* info, RdKernel** out)
   kernel->pointers = info->pointers;
   kernel->argument_bytes = info->argument_bytes;
   memcpy(kernel->block, info->block, sizeof kernel->block);
-  if (info->pointers) memcpy(kernel->offsets, info->offsets, info->pointers * sizeof *info->offsets);
   kernel->numbers = info->numbers;
+  for (uint32_t i = 0; i < info->pointers; i++) {
+    kernel->offsets[i] = info->offsets[i];
+    kernel->offsets[info->pointers + 2 * info->numbers + i] = info->widths[i];
+  }
   memcpy(kernel->narrow_grid, info->narrow_grid, sizeof kernel->narrow_grid);
   for (uint32_t i = 0; i < info->numbers; i++) {
     kernel->offsets[info->pointers + i] = info->number_offsets[i];
@@ -483,9 +486,9 @@ int rd_kernel_takes(const RdKernel* kernel, uint32_t arrays, uint32_t bytes) {
 
 /* The function for a launch: the narrow one where everything that its indices are made of is small. */
 static CUfunction choose_function(const RdKernel* kernel, const uint32_t grid[3], const char* arguments, RdBuffer* const* buffers) {
+  const uint32_t *numbers = kernel->offsets + kernel->pointers, *limits = numbers + kernel->numbers, *widths = limits + kernel->numbers;
   for (uint32_t i = 0; i < kernel->pointers; i++)
-    if (buffers[i]->bytes > INT32_MAX) return kernel->function;
-  const uint32_t *numbers = kernel->offsets + kernel->pointers, *limits = numbers + kernel->numbers;
+    if (buffers[i]->bytes / widths[i] > INT32_MAX) return kernel->function;
   int small = kernel->narrow && rd_is_small(kernel->narrow_grid, grid, kernel->numbers, numbers, limits, arguments);
   return small ? kernel->narrow : kernel->function;
 }

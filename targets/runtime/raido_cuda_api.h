@@ -37,6 +37,7 @@ enum {
   CUDA_ERROR_ASSERT = 710,
   CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
   CUDA_ERROR_LAUNCH_FAILED = 719,
+  CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 };
 
 enum {
@@ -84,6 +85,7 @@ typedef struct CUuuid {
   X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                                            \
   X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream, CUevent, unsigned))                                             \
   X(StreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream, int))                                                  \
+  X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream, int*))                                                      \
   X(StreamEndCapture, "cuStreamEndCapture", (CUstream, CUgraph*))                                                    \
   X(GraphInstantiate, "cuGraphInstantiateWithFlags", (CUgraphExec*, CUgraph, unsigned long long))                    \
   X(GraphLaunch, "cuGraphLaunch", (CUgraphExec, CUstream))                                                           \

@@ -13,23 +13,32 @@
 
 /* ---------------------------------------------------------------- streams */
 
+static CUstream stream_at(uint64_t handle) { return (CUstream)(uintptr_t)handle; }
+
 static int32_t no_stream(RdDevice* d, CUresult result, uint64_t stream) {
   if (result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_INVALID_CONTEXT && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
     return rd_cuda_failed(d, result, "ordering streams");
   return rd_fail(RD_FAILED, "0x%llx is not a stream of %s", (unsigned long long)stream, d->info.name);
 }
 
+/* Refuses a stream that is being recorded: what raido launches behind it would be recorded, and not run. */
+static int32_t not_recorded(RdDevice* d, CUstream stream) {
+  int recorded = 0;
+  CUresult result = cu.StreamIsCapturing(stream, &recorded);
+  if (result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT && (result != CUDA_SUCCESS || !recorded)) return 0;
+  return rd_fail(RD_FAILED, "a stream is being recorded as a CUDA graph, and work of raido on %s cannot be a part of it", d->info.name);
+}
+
 /* What is in `first` now comes before what `second` is given from now on; one of them is a caller's. */
 static int32_t put_in_order(RdDevice* d, CUstream first, CUstream second, uint64_t given) {
   RD_PASS(rd_cuda_usable(d));
   if (first == second) return 0;
+  RD_PASS(not_recorded(d, stream_at(given)));
   if (!d->order) TRY(d, cu.EventCreate(&d->order, CU_EVENT_DISABLE_TIMING), "making an event");
   CUresult result = cu.EventRecord(d->order, first);
   if (result == CUDA_SUCCESS) result = cu.StreamWaitEvent(second, d->order, 0);
   return result == CUDA_SUCCESS ? 0 : no_stream(d, result, given);
 }
-
-static CUstream stream_at(uint64_t handle) { return (CUstream)(uintptr_t)handle; }
 
 int32_t rd_cuda_wait_for(RdDevice* device, uint64_t stream) {
   INSIDE(device, put_in_order(device, stream_at(stream), device->stream, stream));
@@ -85,6 +94,7 @@ static int32_t check_address(RdDevice* d, uint64_t address) {
 
 static int32_t adopt(RdDevice* d, uint64_t address, uint64_t bytes, RdBuffer** out) {
   RD_PASS(rd_cuda_usable(d));
+  RD_PASS(not_recorded(d, d->stream)); /* its library has ordered its own before it */
   if (bytes) RD_PASS(check_address(d, address)); /* an empty array may be anywhere */
   RdBuffer* buffer = calloc(1, sizeof *buffer);
   if (!buffer) return rd_fail(RD_NO_MEMORY, "no memory");

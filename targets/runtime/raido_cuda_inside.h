@@ -10,7 +10,7 @@
 #include "raido_cuda.h"
 #include "raido_cuda_api.h"
 
-#define RD_CUDA_SIZES 256 /* four sizes of arrays for each power of two */
+#define RD_CUDA_SIZES 1024 /* sixteen sizes of arrays for each power of two */
 #define RD_CUDA_MARKS 64
 #define RD_CUDA_RETIRED 16 /* recordings that wait to be destroyed */
 

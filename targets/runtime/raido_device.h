@@ -17,7 +17,7 @@
 #endif
 #define RD_HIDDEN __attribute__((visibility("hidden")))
 
-#define RD_DEVICE_VERSION 7
+#define RD_DEVICE_VERSION 8
 
 enum { RD_BUSY = 1, RD_FAILED = -1, RD_NO_MEMORY = -2, RD_LOST = -3 };
 
@@ -30,16 +30,17 @@ typedef struct RdKernel RdKernel;
  * axis, which SPIR-V says too.  shared_bytes: the shared memory of a block, which the code declares, or nothing of it (CUDA's with much).
  * CUDA's kernels have addresses, inline; their code is machine code, PTX, or a table of both (RdCudaTable).
  *
- * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 bytes, the blocks along
- * each axis are at most narrow_grid, and of the `numbers` integers of 64 bits, at number_offsets in the block, none is negative or above
- * its narrow_limits. In CUDA's code it is a kernel of its own, by the name raido_narrow_<name>. */
+ * widths: the least bytes of an element of each pointer's array; 1 where elements may share words.
+ * narrow: the same kernel with indices of 32 bits, or NULL; it runs instead where arrays have less than 2^31 elements (on Vulkan: bytes),
+ * the blocks along each axis are at most narrow_grid, and of the `numbers` integers of 64 bits, at number_offsets in the block, none is
+ * negative or above its narrow_limits. In CUDA's code it is a kernel of its own, by the name raido_narrow_<name>. */
 typedef struct RdKernelInfo {
   const char* name;
   const void* code;
   uint64_t bytes;
   int32_t addresses, inline_arguments;
   uint32_t pointers, argument_bytes, block[3], shared_bytes;
-  const uint32_t* offsets;
+  const uint32_t *offsets, *widths;
   const void* narrow;
   uint64_t narrow_bytes;
   uint32_t narrow_grid[3], numbers;

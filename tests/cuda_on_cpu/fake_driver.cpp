@@ -58,7 +58,7 @@ std::mutex lock;
 std::map<std::string, Registered> registered;
 std::map<std::string, int64_t> settings = {
     {"version", 13000}, {"devices", 2}, {"capability", 90}, {"memory", 1 << 30}, {"declared", 0}, {"fail_kernel", 0},
-    {"fail_load", 0},   {"start", 0},   {"workers", 1},     {"seed", 1},        {"endless", 0}};
+    {"fail_load", 0},   {"start", 0},   {"workers", 1},     {"seed", 1},        {"endless", 0}, {"fail_event", 0}};
 std::map<std::string, int64_t> alive;
 std::map<uint64_t, Block> blocks;
 std::set<Stream*> streams;
@@ -222,6 +222,11 @@ DRIVER CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
   ((Stream*)stream)->recording = new Commands;
   return 0;
 }
+DRIVER CUresult cuStreamIsCapturing(CUstream stream, int* out) {
+  READY;
+  Stream* s = find(stream);
+  return s ? (*out = s->recording != nullptr, 0) : CUDA_ERROR_INVALID_HANDLE;
+}
 DRIVER CUresult cuStreamEndCapture(CUstream stream, CUgraph* out) {
   HOLD;
   *out = (CUgraph)((Stream*)stream)->recording;
@@ -354,6 +359,7 @@ DRIVER CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, un
 
 DRIVER CUresult cuEventCreate(CUevent* out, unsigned flags) {
   READY;
+  if (settings["fail_event"]) return CUDA_ERROR_OUT_OF_MEMORY;
   alive["events"]++;
   Event* made = new Event;
   made->timed = !(flags & CU_EVENT_DISABLE_TIMING);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import weakref
 from collections.abc import Iterator
@@ -18,10 +19,12 @@ from twin_compiler import twin_compiler
 import raido as rd
 from raido.algo.errors import ArgumentError
 from raido.targets.compile import executable_of
+from raido.targets.cuda import runtime
 from raido.targets.cuda.foreign import _Tensor
 from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.cuda.runtime import CudaDevice
+from raido.targets.devices import executable
 from raido.targets.target import Target
 
 
@@ -200,6 +203,87 @@ def test_an_array_is_held_until_what_uses_it_has_run(add: Any, library: OtherLib
     result.synchronize()
     assert gone() is None
     np.testing.assert_array_equal(np.asarray(result), 2 * A)
+
+
+def test_an_array_is_held_where_no_event_can_be_made(
+    add: Any, library: OtherLibrary, device: CudaDevice, driver: FakeDriver
+) -> None:
+    """What uses it has run when it goes."""
+    a, out = library.copy(A), library.copy(0 * A)
+    add(a, A, out=out)  # which makes the event that orders streams
+    out.write(A)
+    seen: list[np.ndarray] = []
+    elements = (ctypes.c_float * 40).from_address(out.address)
+    weakref.finalize(a, lambda: seen.append(np.array(elements)))
+    driver.set(fail_event=1)
+    try:
+        add(a, A, out=out)
+        del a
+        gc.collect()
+    finally:
+        driver.set(fail_event=0)
+    device.finish()
+    np.testing.assert_array_equal(seen, [2 * A])
+
+
+def test_arrays_outlive_a_device_whose_kernels_do_not_end(
+    add: Any, library: OtherLibrary, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "_LAST_WAIT", 1_000_000)
+    device, a = CudaDevice(open_device(0).device), library.copy(A)
+    gone, there = weakref.ref(a), device.adopt(a, [])
+    there.memory.copy_from(there.memory, 4)
+    driver.set(endless=1)
+    try:
+        del a, there
+        device.close()
+    finally:
+        driver.set(endless=0)
+    gc.collect()
+    assert gone() is not None and not device.is_open
+
+
+def test_a_call_that_fails_is_ordered_with_later_work_all_the_same(
+    add: Any, library: OtherLibrary, device: CudaDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had launched before must not write to `out` behind the library's own work."""
+
+    def fail(*arguments: Any, **named: Any) -> Any:
+        run_and_keep(*arguments, **named)
+        raise MemoryError("none is left")
+
+    run_and_keep = executable.run_and_keep
+    monkeypatch.setattr(executable, "run_and_keep", fail)
+    a, out = library.copy(A), library.copy(0 * A)
+    with pytest.raises(MemoryError, match="added: none is left"):
+        add(a, a, out=out)
+    out.write(-A)
+    np.testing.assert_array_equal(out.read(), -A)
+    device.finish()
+    np.testing.assert_array_equal(out.read(), -A)
+
+
+def test_read_only_memory_is_handed_on_as_such(add: Any, library: OtherLibrary) -> None:
+    there = rd.from_dlpack(changed(library.copy(A), data=(library.blocks[-1], True)))
+    assert there.__cuda_array_interface__["data"] == (library.blocks[-1], True)
+    with pytest.raises(BufferError, match="readonly"):
+        there.__dlpack__()
+    again = rd.from_dlpack(SimpleNamespace(__dlpack_device__=there.__dlpack_device__, __dlpack__=there.__dlpack__))
+    with pytest.raises(ArgumentError, match="is read-only"):
+        add(A, A, out=again)
+
+
+def test_work_that_is_recorded_as_a_graph_is_refused(add: Any, library: OtherLibrary, device: CudaDevice) -> None:
+    """Of the caller's stream, or of raido's, which a library has ordered behind one that is recorded."""
+    a, shown, graph = library.copy(A), DLPackArray(library.copy(A)), ctypes.c_void_p()
+    for stream, argument in ((library.stream, a), (device.stream, shown)):
+        with library.current():
+            library.call.cuStreamBeginCapture_v2(ctypes.c_void_p(stream), 1)
+        with pytest.raises((ArgumentError, rd.TargetError), match="a stream is being recorded as a CUDA graph"):
+            add(argument, A)
+        library.call.cuStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph))
+        library.call.cuGraphDestroy(graph)
+    np.testing.assert_array_equal(add(a, shown).to("cpu"), 2 * A)
 
 
 def test_from_dlpack_shares_the_memory(add: Any, library: OtherLibrary) -> None:

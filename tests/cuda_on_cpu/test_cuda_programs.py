@@ -59,7 +59,22 @@ def line_sum(a: rd.Array, b: rd.Array) -> tuple[rd.Array, rd.Array, rd.Array]:
     return a * b, rd.sum(a * b), rd.transpose(a)
 
 
-OWN = (gathered, divided, positive, line_sum)
+@rd.algorithm(a="i32[n]")
+def doubled(a: rd.Array) -> rd.Array:
+    return a * 2
+
+
+@rd.algorithm(a="i32[n]")
+def parted(a: rd.Array) -> rd.Array:
+    return rd.partition(lambda x: x > 0, a)
+
+
+@rd.algorithm(a="f32[n]", index="i32[m, 3]")
+def gathered_rows(a: rd.Array, index: rd.Array) -> rd.Array:
+    return rd.sum(a[index], axis=1)
+
+
+OWN = (gathered, gathered_rows, divided, positive, line_sum, parted)
 LIMIT = 5000
 
 
@@ -76,8 +91,8 @@ def compiler(driver: FakeDriver) -> Iterator[TwinCompiler]:
         yield compiler
 
 
-def compiled(algorithm: Any, *like: Any) -> Any:
-    return executable_of(CudaCompilation(algorithm.trace(*like), SM_90, None, {}))
+def compiled(algorithm: Any, *like: Any, schedule: Any = None) -> Any:
+    return executable_of(CudaCompilation(algorithm.trace(*like), SM_90, schedule, {}))
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +100,10 @@ def executables(compiler: TwinCompiler) -> dict[str, Any]:
     """All programs, their twins compiled together."""
     found = {name: compiled(cases[0].algorithm, *cases[0].arguments) for name, cases in PROGRAMS.items()}
     found |= {algorithm.name: compiled(algorithm) for algorithm in OWN}
+    for level in ("block.x", "block.y"):
+        schedule = doubled.schedule(target=SM_90)
+        schedule["elementwise_1"].split("x", 1).bind("xo", level)
+        found[level] = compiled(doubled, schedule=schedule)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "MOST_ITERATIONS", LIMIT)
         found["grown"] = compiled(grown)
@@ -110,6 +129,15 @@ def test_faults_name_the_line_and_later_calls_are_well(executables: dict[str, An
         divided(np.int32([3, 3]), np.int32([1, 0]))
 
 
+def test_a_thread_records_its_first_fault_once_it_has_ended(executables: dict[str, Any]) -> None:
+    """Loops with checks have no branches and no atomic accesses."""
+    gathered_rows = executables["gathered_rows"]
+    with pytest.raises(IndexOutOfRange, match="index 7 is out of range for dimension 0 of size 5"):
+        gathered_rows(np.arange(5, dtype="f4"), np.int32([[1, 2, 3], [0, 7, 9]]))
+    for code in gathered_rows.source("cuda").split("__global__")[1:]:
+        assert code.rindex("out_") < code.index("compare_exchange")
+
+
 @pytest.mark.parametrize("shape", ((0, 3), (3001, 3), (2, 5), (5, 1640)))
 def test_arrays_are_rows_of_all_their_elements(executables: dict[str, Any], shape: tuple[int, int]) -> None:
     """Vectors reach from one row into the next, and end anywhere."""
@@ -120,12 +148,36 @@ def test_arrays_are_rows_of_all_their_elements(executables: dict[str, Any], shap
     assert whole == (a * 2).sum(dtype="f8")
 
 
+@pytest.mark.parametrize(("level", "launches"), [("block.x", 1), ("block.y", 2)])
+def test_a_launch_has_as_many_blocks_as_the_device_takes(
+    executables: dict[str, Any], driver: FakeDriver, level: str, launches: int
+) -> None:
+    """2³¹ - 1 along x, 65,535 along y; more are launched in parts."""
+    a, begun = np.arange(70_000, dtype="i4"), driver.count("launches")
+    np.testing.assert_array_equal(executables[level](a), 2 * a)
+    assert driver.count("launches") - begun == launches
+
+
+def test_narrow_code_has_no_parts_beyond_32_bits(executables: dict[str, Any]) -> None:
+    """A second part of 2³¹ - 1 blocks is for the code with indices of 64 bits."""
+    narrow, wide = (code.split("{", 1)[1] for code in executables["block.x"].source("cuda").split("__global__")[1:])
+    assert "raido_mul(part" in wide and "raido_mul(part" not in narrow
+
+
 def test_device_arrays_stay_on_the_device(executables: dict[str, Any], driver: FakeDriver) -> None:
     a = np.random.default_rng(1).standard_normal(300).astype("f4")
     there = rd.device_array(a, "cuda")
     kept = executables["positive"](there)
     assert kept.device == there.device == "cuda:0"
     np.testing.assert_array_equal(kept.to("cpu"), a[a > 0])
+
+
+@pytest.mark.parametrize("n", [0, 5, 4096, 9001])
+def test_both_sides_of_a_partition_are_stored_in_order(executables: dict[str, Any], n: int) -> None:
+    a = np.random.default_rng(n).integers(-9, 9, n).astype("i4")
+    kept, rejected = executables["parted"](a)
+    np.testing.assert_array_equal(kept, a[a > 0])
+    np.testing.assert_array_equal(rejected, a[a <= 0])
 
 
 def test_the_source_is_cuda_c(executables: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ def outcome(run: Any) -> Any:
 def random_limits(chance: random.Random) -> Limits:
     """Limits so small that grids have several parts, and memory has to be elsewhere."""
     private, shared = chance.choice((16, 1024)), chance.choice((64, 4096))
-    blocks, resident = chance.choice((2, 65_535)), chance.choice((32, 1 << 14))
+    blocks, resident = chance.choice(((2, 2, 2), (3, 1, 65_535), (65_535,) * 3)), chance.choice((32, 1 << 14))
     return Limits(
         threads=4, most_threads=16, private=private, shared=shared, blocks=blocks, resident=resident, exchange=4
     )

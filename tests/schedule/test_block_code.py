@@ -227,7 +227,7 @@ def test_threads_take_long_loops_in_turn() -> None:
 def test_grids_longer_than_a_launch_are_launched_in_parts() -> None:
     out, b, t = parameter("out", f32, n), fresh("b"), fresh("t")
     scalar = nest([], [out], in_blocks(over_threads(t, b, put(out, t, f(1))), var=b))
-    made = outline_kernels(scalar, Limits(blocks=2))
+    made = outline_kernels(scalar, Limits(blocks=(2, 1, 1)))
     (parts,) = (s for s in made.plan if isinstance(s, Loop))
     assert isinstance(parts.body[0], Launch)
     hold(made, scalar, [], {"n": 23})

@@ -40,7 +40,7 @@ def test_a_launch_has_a_thread_for_each_iteration():
 def test_grids_beyond_the_limit_are_folded():
     out, x = parameter("out", f32, n), fresh("x")
     program = nest([], [out], loop(x, n, put(out, x, f(2)), kind="parallel"))
-    gives_the_same(program, limits=Limits(threads=2, blocks=3), n=17)
+    gives_the_same(program, limits=Limits(threads=2, blocks=(3, 2, 9)), n=17)
 
 
 def test_serial_statements_that_need_nothing_between_are_one_kernel():

@@ -187,7 +187,7 @@ def test_a_chain_whose_threads_have_no_pieces_goes_in_phases_with_the_same_bits(
 
 
 @pytest.mark.parametrize(
-    "limits", [{"blocks": 3}, {"shared": 16, "resident": 8}, {"shared": 16, "resident": 8, "scratch": 1}]
+    "limits", [{"blocks": (3, 3, 3)}, {"shared": 16, "resident": 8}, {"shared": 16, "resident": 8, "scratch": 1}]
 )
 def test_launches_of_a_part_of_the_blocks_and_blocks_in_turn_go_on_with_the_numbers(limits: dict[str, int]) -> None:
     """Of a device with few blocks in a launch; of one with so little shared memory that blocks have theirs in slots, and take turns."""
@@ -287,6 +287,24 @@ def test_neighbouring_threads_store_neighbouring_kept_elements(machine: Machine)
     with pytest.raises(NestError, match=r"race|before it is written"):
         for seed in range(20):
             interpret_program(without(Barrier, lambda s: iter(()), kept, machine), [a], {"n": len(a)}, seed=seed)
+
+
+@rd.algorithm
+def parted(a: rd.f32["n"]):
+    return rd.partition(lambda x: x > 0.5, a, name="s")
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_rejected_elements_are_behind_the_kept_ones_of_their_block(branches: bool) -> None:
+    """In shared memory; neighbouring threads store both parts."""
+    machine = replace(ORDERED, task=256, gpu=replace(ORDERED.gpu, branches=branches))  # type: ignore[type-var]
+    nest = nest_of(parted, machine)
+    stored = [s for s in statements_within(nest.body) if isinstance(s, Store) and s.buffer.name == "out"]
+    appended = [s for s in statements_within(nest.body) if isinstance(s, Append)]
+    assert {b.scope for s in appended for b in s.buffers} == {"shared"}
+    assert all(isinstance(s.value, Read) and s.value.buffer.scope == "shared" for s in stored)
+    for n in (0, 1, 63, 64, 100):
+        hold(nest, [np.random.default_rng(n).random(n, "float32")], seeds=3)
 
 
 def without(

@@ -47,7 +47,7 @@ def shared(name: str, block: int, threads: int, subgroup: int = 0) -> Nest:
 @pytest.mark.parametrize(("block", "threads", "subgroup"), [(32, 4, 0), (32, 8, 4), (6, 8, 2), (5, 3, 0)])
 def test_threads_share_segments(name: str, block: int, threads: int, subgroup: int) -> None:
     nest, program = shared(name, block, threads, subgroup), trace("segments", name)
-    limits = Limits(threads=4, most_threads=16, private=64, shared=4096, blocks=3, resident=64, exchange=4)
+    limits = Limits(threads=4, most_threads=16, private=64, shared=4096, blocks=(3, 3, 3), resident=64, exchange=4)
     for k, (n, m) in enumerate(SIZES):
         arrays = list(TABLES["segments"][name][1](np.random.default_rng(k), n, m))
         check_kernels(nest, arrays, {}, limits, k)

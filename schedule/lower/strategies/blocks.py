@@ -30,10 +30,12 @@ Follow: TypeAlias = Callable[[LoopCursor, int, Accumulators], None]
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """The results of a block in shared memory. follow: the last pass, which fills it from index 0 on; move: emits the move of the element
-    at the first index to the second one of the results. certificates: those of the loop over threads that fills it."""
+    """The results of a block in shared memory. follow: the last pass, which fills it from index 0 on. runs: its contiguous parts, each by
+    its first index, its length, and its first index in the results; move: emits the move of the element at the first index to the second
+    one of the results. certificates: those of the loop over threads that fills it."""
 
     follow: Follow
+    runs: tuple[tuple[Expr, Expr, Expr], ...]
     move: Callable[[Expr, Expr], None]
     certificates: tuple[Certificate, ...]
 
@@ -41,12 +43,13 @@ class Staging:
 @dataclass(frozen=True, slots=True)
 class LastPass:
     """The pass that stores results. end: cleared accumulators that receive the fold of all blocks, if needed. certificates:
-    those of its loop over blocks. stage: allocates a block's shared memory for results, if they are staged."""
+    those of its loop over blocks. stage: allocates a block's shared memory for results, if they are staged, given the block, the fold of
+    the blocks before it, and its own."""
 
     follow: Follow
     end: Accumulators | None = None
     certificates: tuple[Certificate, ...] = ()
-    stage: Callable[[], Staging] | None = None
+    stage: Callable[[LoopCursor, Expr, Expr], Staging] | None = None
 
 
 class Blocks:

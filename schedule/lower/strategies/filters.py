@@ -45,7 +45,7 @@ class Filters:
         count = self.blocks.initial(cursor, position, "count")
 
         def follow(inner: LoopCursor, at: int, kept: Accumulators) -> None:
-            self._write(inner, at, kept, count, self._results(lowered))
+            self._write(inner, at, kept, Read(count.buffers[0], (), None), self._results(lowered))
 
         if strategy is None or strategy[0] == "serial":
             kept = count
@@ -61,8 +61,18 @@ class Filters:
         result = self.loops.converter.storages[Result(lowered.form, len(lowered.bodies) - 1)]
         self.builder.add(Store(result.buffer, (), Read(count.buffers[0], (), None)))
 
-    def _staging(self, lowered: LoweredStage, by: str, block: int, count: Accumulators) -> Staging:
-        """Allocates shared memory for the kept elements of a block."""
+    def _staging(
+        self,
+        lowered: LoweredStage,
+        by: str,
+        block: int,
+        count: Accumulators,
+        cursor: LoopCursor,
+        first: Expr,
+        kept: Expr,
+    ) -> Staging:
+        """Allocates shared memory for the results of a block whose `kept` elements belong at `first`; of a partition, its rejected ones
+        are behind them, and belong behind all kept ones and those that the blocks before reject."""
         results, add = self._results(lowered), self.builder.add
         staged = tuple(self.builder.alloc("staged", b.dtype, (ix.as_index(block),), "shared") for b in results)
 
@@ -70,18 +80,27 @@ class Filters:
             for source, target in zip(staged, results, strict=True):
                 add(Store(target, (position,), Read(source, (element,), None)))
 
-        follow = lambda inner, at, kept: self._write(inner, at, kept, count, staged)
-        return Staging(follow, move, (Certificate(by, staged),))
+        begin, last = cursor.instances[0].box(lowered.stage.reduction_axes[0].name)
+        runs: tuple[tuple[Expr, Expr, Expr], ...] = ((ix.as_index(0), kept, first),)
+        if _is_partition(lowered):
+            rejected = ix.add(Read(count.buffers[0], (), None), ix.sub(begin, first))
+            runs = (
+                *runs,
+                (kept, ix.sub(ix.sub(ix.add(last, 1), begin), kept), self.builder.name("rejected", rejected)),
+            )
+        follow = lambda inner, at, running: self._write(inner, at, running, ix.sub(kept, begin), staged)
+        return Staging(follow, runs, move, (Certificate(by, staged),))
 
     def _write(
-        self, cursor: LoopCursor, position: int, kept: Accumulators, count: Accumulators, results: tuple[Buffer, ...]
+        self, cursor: LoopCursor, position: int, kept: Accumulators, rejected: NestExpr, results: tuple[Buffer, ...]
     ) -> None:
-        """Appends the kept elements from the position in `kept` on; of a partition, the rejected ones behind all `count` kept ones."""
+        """Appends the kept elements from the position in `kept` on; of a partition, the rejected ones from `rejected` on, which is the
+        index of the one that is the first element."""
         lowered, positions = cursor.lowered, kept.buffers
         rows = len(lowered.stage.axes) > 1
         if _is_partition(lowered):
             before = self.builder.name("before", Read(kept.buffers[0], (), None))
-            everything = self.builder.name("all", Read(count.buffers[0], (), None))
+            everything = self.builder.name("all", rejected)
             begin, _ = cursor.instances[0].box(lowered.stage.reduction_axes[0].name)
             rest = self.builder.alloc("rest", i64, (), "register")
             self.builder.add(Store(rest, (), ix.add(everything, ix.sub(begin, before))))

@@ -151,8 +151,11 @@ class PieceScans:
         last: LastPass,
     ) -> None:
         """Emits the pass of each thread through its piece, from `earlier`, the value before the block, combined with
-        the pieces before in `begins`. Of staged results the block has `total`, which threads move after the pass."""
-        staging = last.stage() if last.stage is not None else None
+        the pieces before in `begins`. The block's fold is `total`; threads move staged results after the pass."""
+        staging = None
+        if last.stage is not None:
+            (first,), (count,) = ([self.builder.name("kept", value) for value in each] for each in (earlier, total))
+            staging = last.stage(cursor, first, count)
         before = earlier if staging is None else [ix.as_index(0)]
 
         def one(piece: LoopCursor, first: int, t: Expr) -> None:
@@ -165,9 +168,9 @@ class PieceScans:
         filled = () if staging is None else staging.certificates
         self.threads.each(cursor, position, pieces, one, (*last.certificates, *filled))
         if staging is not None:
-            (first,), (count,) = ([self.builder.name("kept", value) for value in each] for each in (earlier, total))
-            with self.threads.in_turn(pieces, count, last.certificates) as k:
-                staging.move(k, ix.add(first, k))
+            for start, length, target in staging.runs:
+                with self.threads.in_turn(pieces, length, last.certificates) as k:
+                    staging.move(ix.add(start, k), ix.add(target, k))
 
     def _combine(self, cursor: LoopCursor) -> Combine:
         """The operator of a scan, for values of its blocks and of their pieces."""

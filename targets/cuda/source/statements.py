@@ -218,7 +218,7 @@ class Statements:
         if (narrow := self.expressions.narrow) is not None:
             count = self.block[_AXES.index(axis)]
             if where == "blockIdx":
-                count = self.grid[_AXES.index(axis)] = limit_of(self.strides, node.node.var)
+                count = self.grid[_AXES.index(axis)] = max(1, limit_of(self.strides, node.node.var))
             narrow.name(node.node.var, f"(i32){where}.{axis}", (0, count - 1))
         self.expressions.variables[node.node.var] = (name,)
         return f"const {dtype.name} {name} = ({dtype.name}){where}.{axis};"

@@ -44,7 +44,7 @@ class Statements:
             self._name(parameter, convert(self.body, i64, i32, value), (0, self.limit(parameter)), (value,))
 
     def limit(self, variable: Any) -> int:
-        """The largest value of a number, or number of blocks along an axis, for which narrow code is valid."""
+        """The largest value of a number for which narrow code is valid."""
         return limit_of(self.strides, variable)
 
     def write(self, node: Any) -> None:
@@ -203,5 +203,5 @@ class Statements:
         if (narrow := self.expressions.narrow) is not None:
             count = self.block[dimension]
             if which is BuiltIn.WorkgroupId:
-                count = self.grid[dimension] = self.limit(node.node.var)
+                count = self.grid[dimension] = max(1, self.limit(node.node.var))
             narrow.name(node.node.var, number, (0, count - 1))
