@@ -101,8 +101,9 @@ def _in_selection(form: Op, extents: Mapping[Var, Expr], tables: Tables) -> Op:
     def change(node: Node) -> Node:
         if isinstance(node, Load):
             return _with_indices(node, unclamped)
-        inside = isinstance(node, Item) and isinstance(node.form, Cond) and holds(node.form.predicate)
-        return node.form.then[node.index] if inside else node
+        if isinstance(node, Item) and isinstance(node.form, Cond) and holds(node.form.predicate):
+            return node.form.then[node.index]
+        return node
 
     if not any(holds(condition.predicate) for condition in conditions):
         return form
