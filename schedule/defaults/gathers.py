@@ -48,11 +48,12 @@ def decide_gathers(draft: Draft) -> None:
 
 
 def _made_before(draft: Draft, stage: Stage) -> set[str]:
-    """Returns the stages that compute the new values of an update before its first step."""
+    """Returns the stages that compute the new values of an update before its first step; results of array loops stay in memory either way."""
     fold = stage.reduction
     assert fold is not None
     read = {array_name(load.array, draft.state.uses.names) for load in loads_in(*fold.values)}
-    return (read & draft.state.uses.stages.keys()) - draft.demand.inlined
+    stages = draft.state.uses.stages
+    return {name for name in read & stages.keys() if isinstance(stages[name], Stage)} - draft.demand.inlined
 
 
 def _keeps_to_rows(draft: Draft, stage: Stage, made: Collection[str]) -> bool:

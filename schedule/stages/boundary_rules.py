@@ -4,10 +4,14 @@
     a[minimum(maximum(x - 1, 0), n - 1)] becomes      a[clamp(x - 1)]
     a[maximum(minimum(x, n - 2), 1)]     becomes      a[1 + clamp(x - 1)], clamped in n - 2 elements and checked
     rd.cond(x > 0, lambda: a[x - 1], …) becomes      rd.cond(x > 0, lambda: a[clamp(x - 1)], …)
+    where(x < k, cond(clamp(x, k) < k, f(a[clamp(x, k)]), 0), …)   becomes   where(x < k, f(a[x]), …)
 
 Index-set splitting separates the indices that boundary conditions change from those they do not; other arithmetic is opaque to it. A branch
 that is taken only where an index is in range gets a clamp as well, which needs no check and lets the branch become a selection. The array
 has an element wherever the arithmetic is evaluated, since an axis of its length moves the index.
+
+The last form is an element of a row of private length k, kept in memory for a common bound: elements beyond k are zeros, which the reader's
+own choice leaves out. Its folds can become stages, as those of rows of one length can.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.assumed import assumed
 from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Load, Node, Op, SizeVar, Var
-from raido.algo.graph.rewrite import free_variables, loads_in, substitute, topological
+from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Item, Load, Node, Op, SizeVar, Var
+from raido.algo.graph.faults import is_index_of, risky
+from raido.algo.graph.rewrite import free_variables, loads_in, scalar_nodes, substitute, topological
 from raido.schedule.stages.tables import Tables
 
 _FACTS = Assumptions()
@@ -33,6 +38,8 @@ def name_boundary_rules(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
     def change(new: Node) -> Node:
         if isinstance(new, Load):
             return _with_indices(new, lambda e, size: _as_rule(e, size, extents))
+        if isinstance(new, Op) and new.name == "select":
+            return _in_selection(new, extents, tables)
         return _in_branches(new, extents, tables) if isinstance(new, Cond) else new
 
     return tables.rewrite(roots, change)
@@ -64,6 +71,48 @@ def _where_taken(
         new = memo[load] = _with_indices(load, lambda e, size: _as_proven_rule(e, size, extents, known))
         tables.carry(load, new)
     return tuple(substitute(value, memo) for value in branch)
+
+
+def _in_selection(form: Op, extents: Mapping[Var, Expr], tables: Tables) -> Op:
+    """Returns a selection without the conditions on axes and sizes inside its first value that its own implies, where what they guard cannot
+    fail, and every index that they bound is in range without them. Conditions on data stay, since they may hold for few elements.
+    """
+    predicate, value, other = form.args
+    conditions = {n.form for n in scalar_nodes(value) if isinstance(n, Item) and isinstance(n.form, Cond)}
+    if not conditions or risky(topological(value)):
+        return form
+    variables = free_variables(form)
+    always = _FACTS.with_known(*_axes_of(variables, extents))
+    known = _assumptions_where(predicate, True, variables, extents)
+
+    def bounded(e: Expr) -> dict[Node, Expr]:
+        """Maps the clamps in an index that change nothing where the predicate holds to their arguments."""
+        clamps = (n for n in scalar_nodes(e) if isinstance(n, Op) and n.name == "clamp_index")
+        return {n: n.args[0] for n in clamps if known.nonnegative(n.args[0]) and known.less(*n.args)}
+
+    def unclamped(e: Expr, size: Expr) -> Expr:
+        index = ix.canonical(substitute(e, bounded(e)))
+        return index if always.nonnegative(index) and always.less(index, size) else e
+
+    def holds(test: Expr) -> bool:
+        if not isinstance(test, Op) or test.name != "lt" or not is_index_of(test, lambda node: isinstance(node, Var)):
+            return False
+        return known.less(substitute(test.args[0], bounded(test.args[0])), test.args[1])
+
+    def change(node: Node) -> Node:
+        if isinstance(node, Load):
+            return _with_indices(node, unclamped)
+        if isinstance(node, Item) and isinstance(node.form, Cond) and holds(node.form.predicate):
+            return node.form.then[node.index]
+        return node
+
+    if not any(holds(condition.predicate) for condition in conditions):
+        return form
+    (value,) = tables.rewrite((value,), change)
+    loads = (node for node in topological(value) if isinstance(node, Load))
+    if any(bounded(e) for load in loads for e in load.indices):
+        return form
+    return Op("select", form.dtype, (predicate, value, other))
 
 
 def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Assumptions) -> Expr:

@@ -48,7 +48,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
-from raido.schedule.stages.inline import go_down_columns, inline_moves, inline_transpositions
+from raido.schedule.stages.inline import go_down_columns, inline_moves
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.updates.partial import updates_of
 from raido.schedule.stages.uses import binders, host_variables
@@ -71,7 +71,7 @@ def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
         changed = True
         roots = _exchange(found[-1], free_variables(found[-1]) - hosts, roots, tables)
         nodes = topological(*roots)
-    return guard_branches(inline_transpositions(inline_moves(roots, tables), tables), tables) if changed else roots
+    return guard_branches(inline_moves(roots, tables), tables) if changed else roots
 
 
 def _exchange(

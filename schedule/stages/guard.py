@@ -102,7 +102,7 @@ def _guards(
             if form not in unsafe or form in always:
                 found.pop(form, None)
                 continue
-            here = [(*outer, *guard) for outer in around]
+            here = [tuple(dict.fromkeys((*outer, *guard))) for outer in around]
             if () in here:
                 always.add(form)
                 found.pop(form, None)
@@ -126,16 +126,18 @@ def _resolved(alternatives: list[Guard]) -> list[Guard]:
 def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables: Tables) -> dict[Node, list[Guard]]:
     """Removes, from the guards of forms inside a loop, the conditions that being inside it implies.
 
-    A loop that iterates implies that it runs, and all conditions common to its own readers, since its own guard tests them.
+    A loop that iterates implies that it runs, and all conditions common to its own readers that it can express, since its own guard tests
+    them.
     """
     runs: dict[Node, Expr | None] = {
         form: _runs(form, tables) for form in nodes if isinstance(form, ArrayLoop | ArrayWhile)
     }
-    questions = frozenset(runs.values())
-    answered = {
-        form: questions.intersection(*(guard for guard in found[form])) | {question} if form in found else {question}
-        for form, question in runs.items()
-    }
+    outside = frozenset(host_variables(nodes))
+    answered: dict[Node, set[Expr | None]] = {form: {question} for form, question in runs.items()}
+    for form in found.keys() & runs.keys():
+        known = free_variables(form) | outside
+        common = set.intersection(*map(set, found[form]))
+        answered[form] |= {p for p in common if p in runs.values() or free_variables(p) <= known}
     inside = loops_around(nodes)
     return {
         form: [

@@ -62,7 +62,7 @@ def is_short(extent: Node) -> bool:
 
 
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Inlines unnamed index moves, and scalars (rank 0) of mapped functions, into their readers.
+    """Inlines unnamed index moves, maps that only permute axes or copy (as `rd.conj` of reals), and scalars (rank 0) of mapped functions.
 
     A move that divides indices, as a reshape does, is slower at random indices than in order: a gather from it reads a stored copy, unless
     the copy would be made in every iteration of a loop, or the move is one of a parameter, whose memory is viewed in the other shape. Nor
@@ -76,7 +76,7 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         if form not in free:
             scalar = not form.axes and bool(free_variables(form)) and not _shares_work(form, tables)
             move = tables.kinds.get(form) == "move" and padded.isdisjoint(axis.var for axis in form.axes)
-            free[form] = scalar or move
+            free[form] = scalar or move or _permutes(form)
         return free[form]
 
     return _inline_unnamed(roots, is_move, tables)
@@ -117,8 +117,8 @@ def _padded_operands(roots: tuple[Array, ...], tables: Tables) -> set[Var]:
 
 
 def inline_transpositions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Inlines unnamed maps that only permute the axes of a loop's or scan's result."""
-    return _inline_unnamed(roots, lambda form: all(_is_transposition(body, form) for body in form.bodies), tables)
+    """Inlines unnamed maps that only permute axes or copy."""
+    return _inline_unnamed(roots, _permutes, tables)
 
 
 def _inline_unnamed(roots: tuple[Array, ...], is_move: Callable[[Generate], bool], tables: Tables) -> tuple[Array, ...]:
@@ -146,12 +146,11 @@ def _inline_unnamed(roots: tuple[Array, ...], is_move: Callable[[Generate], bool
     return tables.rewrite(roots, change)
 
 
-def _is_transposition(body: Expr, form: Generate) -> bool:
-    if not isinstance(body, Load) or not isinstance(body.array, Result):
-        return False
-    own = tuple(axis.var for axis in form.axes)
-    owner = isinstance(body.array.form, (ArrayLoop, ArrayWhile, Scan))
-    return owner and not body.checked and body.indices != own and set(body.indices) == set(own)
+def _permutes(form: Generate) -> bool:
+    """Whether a map copies arrays, or permutes their axes."""
+    own = {axis.var for axis in form.axes}
+    moves = (isinstance(e, Load) and not e.checked and len(e.indices) == len(own) for e in form.bodies)
+    return bool(own) and all(moves) and all(set(e.indices) == own for e in form.bodies if isinstance(e, Load))
 
 
 def go_down_columns(nodes: Collection[Node], column: Var, but: Collection[Array] = ()) -> bool:

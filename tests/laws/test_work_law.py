@@ -248,3 +248,27 @@ def test_rows_of_sums_that_the_first_cache_holds_count_as_registers(shape, most)
     """Eight rows are added at a time: what is beyond the work of one is where they end."""
     graph = form_stages(rd.algorithm(lambda a: rd.sum(a, axis=0), a="f32[n, m]").trace())
     assert measure(graph, [np.ones(shape, np.float32)], dict(zip("nm", shape, strict=True))).ratio < most
+
+
+@rd.algorithm
+def sweeps(u: rd.f64["n", "n"]):
+    count = u.shape[0] - 2
+
+    def solved(line):
+        ahead = lambda k, s: (s[0] + line[k], s[1].at[k].set(s[0]))
+        there = rd.loop(count, ahead, (0.0, rd.zeros(count, rd.f64)))[1]
+        back = lambda k, s: (s[0] + there[count - 1 - k], s[1].at[count - 1 - k].set(s[0]))
+        return rd.loop(count, back, (0.0, rd.zeros(count, rd.f64)))[1]
+
+    def step(_, u):
+        lines = rd.pad(rd.map(solved, u[1:-1, 1:-1]), ((1, 1), (0, 0)), constant_values=1.0)
+        return rd.pad(rd.map(solved, lines[:-2] + lines[2:]), 1)
+
+    return rd.loop(2, step, u)
+
+
+def test_guards_of_a_loop_are_tested_before_it_and_not_in_its_iterations():
+    """In the iterations, a change of one element would become a choice for each. The baseline has the same stages, so it cannot show it."""
+    graph = form_stages(sweeps.trace(np.ones((8, 8))))
+    small, large = (measure(graph, [np.ones((n, n))], {}).default.total for n in (8, 32))
+    assert large < 30 * small  # (32 - 2)² / (8 - 2)² = 25

@@ -59,6 +59,20 @@ def test_the_default_makes_a_map_of_a_large_box_whose_values_read_it():
     assert "swap" in nest
 
 
+@rd.algorithm
+def lines(u: rd.f64["n", "n"]):
+    def averaged(line):
+        step = lambda k, s: (0.5 * s[0] + line[k], s[1].at[k].set(0.5 * s[0] + line[k]))
+        return rd.loop(line.shape[0], step, (1.0, rd.zeros_like(line)))[1]
+
+    return rd.loop(3, lambda _, t: t.at[1:-1, 1:-1].set(rd.map(averaged, t[1:-1, 1:-1])), u)
+
+
+def test_a_box_may_be_set_to_what_an_array_loop_computed():
+    u = np.random.default_rng(1).random((7, 7))
+    assert (lines(u) == lines.interpret(u)).all()
+
+
 def test_a_border_of_one_column_has_no_lanes_though_the_length_of_rows_is_unknown():
     rows = [line.strip() for line in plate.compile().source("nest").splitlines() if "for x in" in line]
     assert [line.endswith("by vector:") for line in rows[:3]] == [False, True, False]

@@ -223,3 +223,35 @@ def test_iterations_of_many_changes_take_no_time() -> None:
         return rd.loop(a.shape[0], step, rd.zeros(16))
 
     assert any("/update_" in stage for stage in stages_of(mixed, A))
+
+
+@rd.algorithm
+def lower_triangle(c: rd.f64["n", "n"], a: rd.f64["n", "m"]) -> Any:
+    return rd.loop(c.shape[0], lambda i, c: c.at[i, : i + 1].add(a[: i + 1] @ a[i]), c)
+
+
+@rd.algorithm
+def upper_triangle(c: rd.f64["n", "n"], a: rd.f64["n", "m"]) -> Any:
+    return rd.loop(c.shape[0], lambda i, c: c.at[i, i:].set(2 * c[i, i:] - a[i:] @ a[i]), c)
+
+
+@rd.algorithm
+def rows_by_data(c: rd.f64["n", "n"], a: rd.f64["n", "m"], k: rd.i64["n"]) -> Any:
+    return rd.loop(c.shape[0], lambda i, c: c.at[i, : k[i]].add(a[: k[i]] @ a[i]), c)
+
+
+def test_rows_of_different_lengths_are_products_where_axes_decide_the_lengths() -> None:
+    for triangle in (lower_triangle, upper_triangle):
+        assert "_copy" in str(triangle.schedule().complete())
+    assert "_copy" not in str(rows_by_data.schedule().complete())
+
+
+@pytest.mark.parametrize("size", [0, 1, 17])
+def test_rows_of_different_lengths_are_the_interpreters(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for columns in (0, 40):
+        c, a = rng.random((size, size)), rng.random((size, columns))
+        for triangle in (lower_triangle, upper_triangle):
+            np.testing.assert_allclose(triangle(c, a), triangle.interpret(c, a))
+        by_data = (c, a, rng.integers(0, size + 1, size))
+        np.testing.assert_allclose(rows_by_data(*by_data), rows_by_data.interpret(*by_data))

@@ -118,6 +118,12 @@ def test_default_schedules_make_a_triangle_where_sums_are_long():
     assert "if " in print_nest(nest_of(gram.schedule()))
 
 
+def test_covariances_are_products_of_an_array_with_itself():
+    """The conjugate of reals is a copy; copies are no stages."""
+    covariances = rd.algorithm(lambda x: rd.cov(x), x="f64[n, m]")
+    assert "triangle" in str(covariances.schedule().complete(AVX512))
+
+
 def test_products_side_by_side_have_triangles_of_their_own():
     @rd.algorithm
     def many(x: rd.f64["b", "n", "k"]):
