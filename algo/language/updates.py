@@ -1,7 +1,7 @@
 """`a.at[key].set(v)` and the other updates: a new array that differs from `a` at `key`.
 
-Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds depend on data and, over whole arrays, indices known
-only at run time make one `Update`, which writes only the selected elements.
+Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds depend on data or whose length is compared with that
+of the value at run time and, over whole arrays, indices known only at run time make one `Update`, which writes only the selected elements.
 
 The body of a `Generate` tests at every index whether it is selected: a comparison for an index, a range test for a slice. An index that is
 not provably in range is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
@@ -33,7 +33,7 @@ from raido.algo.trace.building import (
 )
 from raido.algo.trace.combining import trace_operator
 from raido.algo.trace.context import current, load
-from raido.algo.trace.existential import checked, counted, joined_size
+from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint, is_dropped, user_frame
 from raido.algo.trace.promotion import takes
 from raido.algo.trace.tracebacks import bordered
@@ -130,10 +130,16 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
     parts = selection(array, key)
     if parts is None or (trace.depth == 0 and _is_small(parts, array)):
         return _scattered(array, key, new, operation, name)
+    extents = [part.extent for part in parts if part.extent is not None]
+    fitted = _fitted(new, extents)
+    if fitted is None:
+        chosen = describe(array.dtype, tuple(extents))
+        raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {chosen}"))
+    if any(size is not extent for size, extent in zip(fitted, extents, strict=True)):
+        return _scattered(array, key, new, operation, name)
     axes = make_axes(array.extents)
     tests: list[Expr] = []
     coordinates: list[Expr] = []
-    extents: list[Expr] = []
     for part, axis in zip(parts, axes, strict=True):
         e, n = axis.var, axis.extent
         if part.extent is None:
@@ -142,7 +148,6 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
                 position = _checked(position, n)
             tests.append(Op("eq", bool_, (e, position)))
             continue
-        extents.append(part.extent)
         offset = index.sub(e, part.start) if part.step > 0 else index.sub(part.start, e)
         step = abs(part.step)
         coordinates.append(index.floordiv(offset, step))
@@ -155,10 +160,6 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
         last = index.mul(part.extent, step)
         if not trace.assumptions.less(offset, last):
             tests.append(Op("lt", bool_, (offset, last)))
-    fitted = _fitted(new, extents)
-    if fitted is None:
-        chosen = describe(array.dtype, tuple(extents))
-        raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {chosen}"))
     old = load(array.node, tuple(axis.var for axis in axes))
     here = _value_at(new, coordinates)
     if operation is not None:
@@ -171,8 +172,7 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
         for test in tests[1:]:
             match = Op("logical_and", bool_, (match, test))
         body = Op("select", array.dtype, (match, here, old))
-    own = _once_fitting(axes, [part.extent is not None for part in parts], extents, fitted)
-    return collect(own, Array(body, STRONG), "update", name, named_axes=True)
+    return collect(axes, Array(body, STRONG), "update", name, named_axes=True)
 
 
 def _is_small(parts: list[Chosen], array: Array) -> bool:
@@ -194,8 +194,11 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
     axes = tuple(Axis(axis.var, extent) for axis, extent in zip(axes, fitted, strict=True))
     value = broadcast_element(new, [axis.var for axis in axes]).node
-    axes = axes or make_axes([index.as_index(1)])  # one element: one iteration
     dest, indices, check = (array.node,), tuple(coordinates), not all(safe)
+    if not axes and operation is not None:  # of one element, nothing is combined but what is written out
+        with current().deeper():
+            value, operation = operation(Array(load(array.node, indices, check)), Array(value)).node, None
+    axes = axes or make_axes([index.as_index(1)])  # one element: one iteration
     if operation is None:
         form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")
     else:
@@ -222,21 +225,6 @@ def _fitted(new: Array, extents: Sequence[Expr]) -> list[Expr] | None:
             extents[k], n, "a dimension of the places of the update", owner(new, axis, "its value"), shapes
         )
     return sizes
-
-
-def _once_fitting(
-    axes: tuple[Axis, ...], slices: Sequence[bool], extents: Sequence[Expr], fitted: Sequence[Expr]
-) -> tuple[Axis, ...]:
-    """Returns the axes of the array; an axis whose slice has a run-time check of the value's size carries the check too."""
-    pairs = iter(zip(extents, fitted, strict=True))
-    own: list[Axis] = []
-    for axis, sliced in zip(axes, slices, strict=True):
-        extent, waits = next(pairs) if sliced else (axis.extent, axis.extent)
-        n = axis.extent
-        if waits is not extent:
-            n = counted(checked(n, Op("eq", bool_, (waits, extent)), "size", (waits, extent)), n)
-        own.append(Axis(axis.var, n))
-    return tuple(own)
 
 
 def _checked(position: Expr, extent: Expr) -> Expr:

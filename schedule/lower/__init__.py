@@ -14,6 +14,7 @@ Passes over the nest follow, in this order:
 
     rows_outside   an array loop is interchanged with its loop over rows, where the schedule says so
     unread         stores that nothing reads are dropped
+    overwritten    on a CPU, what a loop overwrites before it is read is neither copied nor filled
     rows_together  on a CPU, successive updates of one array are fused row by row
     row_registers  on a CPU, array elements that a row carries from iteration to iteration are kept in registers
     serial_loops   on a CPU, an array loop that one thread runs is one kernel: scalar states in registers, small arrays in its frame
@@ -44,6 +45,7 @@ from raido.schedule.lower.threads.shared_memory import check_shared
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, Statement, View
 from raido.schedule.nest.passes.carried_last import combine_carried_last
+from raido.schedule.nest.passes.overwritten import leave_out_overwritten
 from raido.schedule.nest.passes.row_order import RowOrder
 from raido.schedule.nest.passes.row_orders import choose_row_orders
 from raido.schedule.nest.passes.row_registers import row_registers
@@ -56,7 +58,7 @@ from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import Variant
 from raido.schedule.refusal import Refusal, refused
 from raido.schedule.stages.reads import flatten
-from raido.schedule.stages.stage import Stage, StageGraph
+from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
 from raido.schedule.stages.updates.repeated_copies import RepeatedCopy
 from raido.schedule.strategies.array_loops import row_orders
 
@@ -89,6 +91,8 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     if any(_may_leave_unread(variant, variant.graph or graph) for variant in variants):
         nest = drop_unread(nest)
     if machine.gpu is None:  # on a GPU, rows of array loops are distributed over blocks, not kept in a cache
+        if any(isinstance(stage, ControlStage) for v in variants for stage in (v.graph or graph).stages):
+            nest = leave_out_overwritten(nest)
         nest = leave_out_unchanged(combine_carried_last(serial_loops(row_registers(rows_together(nest)))))
     else:
         body = deal_out_odd_rows(nest.body) if machine.gpu.branches else nest.body

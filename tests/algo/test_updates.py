@@ -88,6 +88,28 @@ def test_slices_between_traced_bounds() -> None:
         put.interpret(a, np.int64(2), np.int64(7))
 
 
+def test_slices_whose_values_have_a_size_of_their_own_keep_the_array() -> None:
+    """A size compared at run time is no new size of the array: the loop's state stays in place, and each iteration writes a slice."""
+
+    @rd.algorithm
+    def columns(a: rd.f64["n"], m: rd.f64["k", "k"]):
+        k = m.shape[0]
+        return rd.loop(k, lambda j, s: s.at[j + 1 : k].add(-(m[j, j + 1 :] * s[j])), a)
+
+    program = columns.trace(rd.f64["n"], rd.f64["k", "k"])
+    result = program.results[0]
+    assert result.shape == program.parameters[0].shape
+    assert isinstance(result.form.results[0].form, Update)
+    a, m = np.arange(9.0) - 3, np.arange(49.0).reshape(7, 7) % 5
+    expected = a.copy()
+    for j in range(7):
+        expected[j + 1 : 7] -= m[j, j + 1 :] * expected[j]
+    for run in (columns.interpret, columns):
+        np.testing.assert_array_equal(run(a, m), expected)
+        with pytest.raises((rd.SizeMismatch, rd.IndexOutOfRange)):
+            run(a[:5], m)
+
+
 def test_in_maps_and_loops() -> None:
     @rd.algorithm
     def nested(a: rd.i64["n", "m"], i: rd.i64["n", "k"]):
@@ -128,3 +150,16 @@ def test_one_place_known_at_run_time_takes_one_step() -> None:
         assert isinstance(program.trace(argument).results[0].form.results[0].form, Update)
         for run in (program.interpret, program):
             np.testing.assert_array_equal(run(argument), expected)
+
+
+def test_a_product_added_to_one_element_is_rounded_once_with_it():
+    """`a.at[i].add(x * y)` is `a.at[i].set(a[i] + x * y)`; with `contract=False`, each operation is rounded."""
+    add = lambda a, b: rd.loop(a.shape[0] - 1, lambda i, s: s.at[i + 1].add(s[i] * b[i]), a)
+    write = lambda a, b: rd.loop(a.shape[0] - 1, lambda i, s: s.at[i + 1].set(s[i + 1] + s[i] * b[i]), a)
+    a, b = np.random.default_rng(3).uniform(-1, 1, (2, 40)).astype(np.float32)
+    for contract in (True, False):
+        adding, writing = (rd.algorithm(each, contract=contract) for each in (add, write))
+        expected = writing.interpret(a, b)
+        for run in (adding, adding.interpret):
+            np.testing.assert_array_equal(run(a, b), expected)
+    assert (rd.algorithm(add)(a, b) != rd.algorithm(add, contract=False)(a, b)).any()

@@ -98,6 +98,18 @@ def halved_in_a_branch(a: rd.i64["n"]):
     return rd.loop(3, lambda t, s: rd.cond(t == 1, lambda: s // 2 + a, lambda: s), a)
 
 
+@rd.algorithm
+def changed_before_a_branch(a: rd.i64["n"]):
+    """What the branch passes through or changes again is the state already changed."""
+
+    def body(t, state):
+        k, s = state
+        s = s.at[k].set(a[t])
+        return rd.cond(a[t] > 4, lambda: (k + 2, s.at[k + 1].set(t)), lambda: (k + 1, s))
+
+    return rd.loop(a.shape[0] // 2, body, (0, a))
+
+
 @pytest.mark.parametrize(
     ("algorithm", "swaps"),
     [
@@ -105,6 +117,7 @@ def halved_in_a_branch(a: rd.i64["n"]):
         (leapfrog, 1),
         (read_beside, 1),
         (halved_in_a_branch, 0),
+        (changed_before_a_branch, 0),
         (collected, 0),
         (two_states, 0),
         (read_before, 0),

@@ -222,11 +222,11 @@ class Body:
         origins = [[hands.origin(array) for array in arrays] for _, arrays in branches]
         for k in range(len(stage.results)):
             result = Result(stage.form, k)
-            for array in (origins[0][k], origins[1][k]):
+            for array in (version for _, arrays in branches for version in hands.versions(arrays[k])):
                 others = [origin for arrays in origins for j, origin in enumerate(arrays) if j != k]
                 if (
                     array in dying
-                    and array not in others
+                    and hands.origin(array) not in others
                     and result not in self.changing
                     and array.shape == result.shape
                 ):
