@@ -25,7 +25,7 @@ from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import axes_of
+from raido.schedule.state import axes_of, enclosing_loops
 
 ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
 SHUFFLED = 4  # elements from lane to lane, at most, that are moved by whole registers and shuffles (`emit/interleave`)
@@ -94,9 +94,14 @@ def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) 
 
 
 def is_for_one_element(draft: Draft, stage: Stage) -> bool:
-    """Whether a fold is computed for one element of the mapped functions around it at a time."""
+    """Whether a fold is computed for one element of the mapped functions around it at a time, rather than for one in each lane."""
     at = draft.state.plan(stage.name).compute
     if stage.reduction is None or not stage.axes or stage.outer < len(stage.axes) or not isinstance(at, At):
+        return False
+    around = enclosing_loops(draft.state, stage.name)
+    if any(
+        loop.kind == "vector" for name, each in around for loop in draft.state.plan(name).loops if loop.name == each
+    ):
         return False
     plan, chosen = draft.state.plan(at.stage), outer_axes(draft, stage, at.stage)
     inside = takewhile(lambda loop: loop.name != at.loop, reversed(plan.loops))

@@ -40,11 +40,12 @@ def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
         return map_block(block, statement)
 
     def statement(s: Statement) -> Statement:
-        levels = _levels(s) if isinstance(s, For) else []
-        if levels and levels[-1].kind == "vector" and (made := _in_blocks(s, levels[-1], (BLOCK,))) is not None:
-            return made[0]
-        if isinstance(s, For) and s.kind == "vector":
-            return _in_lanes(s, vector_bits)
+        if isinstance(s, For):
+            lanes = _levels(s)[-1]
+            if lanes.kind == "vector" and (made := _in_blocks(s, lanes, (BLOCK,))) is not None:
+                return made[0]
+            if s is lanes and s.kind == "vector":
+                return _in_lanes(s, vector_bits)
         return with_blocks(s, inside, setups=False)
 
     body = inside(nest.body)
@@ -54,11 +55,13 @@ def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
 def _levels(loop: For) -> list[For]:
     """Returns the loops of a perfect nest, outermost first, down to a vector loop; names may stand before each loop."""
     levels = [loop]
-    while levels[-1].kind == "serial":
-        inner = [s for s in levels[-1].body.statements if not isinstance(s, Let)]
-        if len(inner) != 1 or not isinstance(inner[0], For) or inner[0].kind not in ("serial", "vector"):
+    while levels[-1].kind == "serial" and levels[-1].body.statements:
+        *names, last = levels[-1].body.statements
+        if not isinstance(last, For) or last.kind not in ("serial", "vector"):
             break
-        levels.append(inner[0])
+        if not all(isinstance(s, Let) for s in names):
+            break
+        levels.append(last)
     return levels
 
 
@@ -75,6 +78,8 @@ def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statemen
     numbers of iterations to try, the smallest first.
     """
     levels = _levels(loop)
+    if not any(isinstance(s, Fold) for s in levels[-1].body.statements[-1:]):
+        return None
     most = _trips(levels)
     for block in blocks:
         few = most is not None and most <= block
@@ -85,8 +90,9 @@ def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statemen
         made = _narrowed(part, lanes, most if few and most is not None else block)
         bits = 0 if made is None else max(s.buffer.dtype.bits for s in made.statements if isinstance(s, Alloc))
         if made is not None and (bits == 16 or (block == blocks[-1] and (len(levels) == 1 or lanes in levels))):
-            low, high = loop.low, loop.high
-            return made if few else For(first, low, high, block, made, "serial", stage=loop.stage, loop=loop.loop), bits
+            if few:
+                return made, bits
+            return For(first, loop.low, loop.high, block, made, "serial", stage=loop.stage, loop=loop.loop), bits
     return None
 
 
