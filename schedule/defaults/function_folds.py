@@ -11,7 +11,6 @@ from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.function_products import products_of_functions
 from raido.schedule.defaults.lane_steps import is_faster_along
 from raido.schedule.defaults.queries import contiguity
-from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
 
 
@@ -24,17 +23,13 @@ def are_folds_faster_along(draft: Draft, stage: Stage, vector: Axis) -> bool:
     found = False
     for array, points in draft.demand.reads(stage.name).items():
         made = None if array in draft.demand.inlined else draft.state.uses.stages.get(array)
-        if (
-            not isinstance(made, Stage)
-            or made.reduction is None
-            or not 0 < made.outer == len(made.axes)
-            or len(points) != 1
-        ):
+        if not isinstance(made, Stage) or made.reduction is None or len(points) != 1:
             continue
-        across = [compose(load.indices, made, point) for load in loads_of(made) for point in points]
-        row = made.reduction_axes[-1].var
-        along = min((contiguity(row, load.indices) for load in loads_of(made)), default=-1)
-        contiguous = min(contiguity(vector.var, point) for point in across) >= 0
+        if not 0 < made.outer == len(made.axes):
+            continue
+        (at,), reads = points, draft.demand.points_read(made.name)
+        along = min((contiguity(made.reduction_axes[-1].var, point) for point in reads), default=-1)
+        contiguous = all(contiguity(vector.var, compose(point, made, at)) >= 0 for point in reads)
         if along < 0 or not is_faster_along(draft, made, vector, contiguous):
             return False
         found = True

@@ -12,7 +12,7 @@ exact in any grouping.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from raido.algo.graph import index as ix
@@ -39,7 +39,7 @@ class Pair:
 
 def take_dots(nest: Nest, vector_bits: int) -> Nest:
     """Returns the nest with sums of products of narrow integers, by lanes, taken several at a time."""
-    taken: set[Statement] = set()
+    taken: set[Block] = set()
 
     def inside(block: Block, lanes: For | None) -> Block:
         return map_block(block, lambda s: statement(s, lanes))
@@ -50,8 +50,8 @@ def take_dots(nest: Nest, vector_bits: int) -> Nest:
         several = None
         if made is s and isinstance(s, For) and s.kind in ("serial", "vector") and s.step == 1:
             several = _taken(s, lanes, vector_bits)
-        elif isinstance(made, For) and made.kind == "serial" and not taken.isdisjoint(made.body.statements[-1:]):
-            several = _hoisted(made, made.body.statements[-1])
+        elif isinstance(made, For) and made.kind == "serial":
+            several = _hoisted(made, taken)
         if several is not None:
             taken.add(several)
         return several or made
@@ -111,14 +111,14 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Block | None:
     return _split(loop, pairs, count, trips)
 
 
-def _hoisted(loop: For, taken: Block) -> Block | None:
+def _hoisted(loop: For, taken: Collection[Block]) -> Block | None:
     """Returns a loop that ends with a block of `_taken`, with one sum of 64 bits for all iterations, begun before the loop and added behind it.
 
-    None for a block without such a sum, or with more of them. Integers are added modulo powers of two: the result is the same.
+    None for a block without such a sum, or with more of them, and for other loops. Integers are added modulo powers of two: the result is
+    the same.
     """
-    *names, _ = loop.body.statements
-    match taken.statements:
-        case (Alloc() as begun, Store() as cleared, *loops, Fold() as fold):
+    match loop.body.statements:
+        case (*names, Block((Alloc() as begun, Store() as cleared, *loops, Fold() as fold)) as last) if last in taken:
             own = {loop.var, *(s.var for s in names if isinstance(s, Let))}
             alone = all(isinstance(s, Let) for s in names) and all(isinstance(s, For) for s in loops)
             if alone and not free_variables_of(*fold.indices) & own:

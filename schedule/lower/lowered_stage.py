@@ -236,11 +236,11 @@ def _meet_boundaries(lowered: LoweredStage, lowered_stages: dict[str, LoweredSta
     it at one index tuple.
     """
     at = lowered.plan.compute
-    reader = lowered_stages.get(at.stage) if isinstance(at, At) else None
-    points = () if reader is None else reader.reads.loads.get(lowered.form, ())
-    if reader is None or len(points) != 1 or reader.peeled >= len(reader.plan.loops):
+    if not isinstance(at, At) or (reader := lowered_stages.get(at.stage)) is None:
         return
-    if position(reader.plan, at.loop) < reader.peeled:
+    points = reader.reads.loads.get(lowered.form, {})
+    inside = reader.peeled < len(reader.plan.loops) and position(reader.plan, at.loop) >= reader.peeled
+    if len(points) != 1 or not inside:
         return
     axes = reader.axis_of[reader.plan.loops[reader.peeled].name] & reader.variables.keys()
     chosen = {reader.variables[name] for name in axes}
