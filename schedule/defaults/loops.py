@@ -11,6 +11,7 @@ from raido.schedule.defaults.chains import chain_rows, chain_work, fits_row_tile
 from raido.schedule.defaults.demand import decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.few_folds import are_few_folds, decide_few_folds
+from raido.schedule.defaults.function_folds import are_folds_faster_along
 from raido.schedule.defaults.function_products import decide_product_of_function, decide_rows_of_products
 from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import (
@@ -90,7 +91,7 @@ def decide_loops(draft: Draft, name: str) -> None:
     vector = vector_axis(draft, stage)
     if decide_segment_loops(draft, stage):
         return
-    if vector is not None and decides_lengths(stage, vector):
+    if vector is not None and (decides_lengths(stage, vector) or are_folds_faster_along(draft, stage, vector)):
         vector = None  # lanes run along each fold
     if vector is not None and gangs_of_private_loops(stage, vector.var, draft.machine) == 0:
         vector = None

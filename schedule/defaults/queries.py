@@ -18,6 +18,7 @@ from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, is_pointwise, iterations
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of, moves
+from raido.schedule.defaults.lane_steps import is_faster_along
 from raido.schedule.defaults.short import is_better_written_out
 from raido.schedule.defaults.short_rows import folds_short_rows, windows_axis
 from raido.schedule.plan import At
@@ -25,6 +26,7 @@ from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
+from raido.schedule.state import axes_of, enclosing_loops
 
 ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
 SHUFFLED = 4  # elements from lane to lane, at most, that are moved by whole registers and shuffles (`emit/interleave`)
@@ -34,10 +36,10 @@ SCALAR_BITS = 64  # of a scalar register: what fits one gains nothing by lanes o
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     """Returns the axis along which most accesses are contiguous; None without a candidate.
 
-    Of equals, the last pure axis, but a reduction axis where results are few and long folds; a pure axis where results share functions of
-    an iteration.
+    Of equals, the last pure axis, but a reduction axis where results are few and long folds, or fill lanes less than the fold does; a pure
+    axis where results share functions of an iteration.
     """
-    candidates = list(stage.axes)
+    candidates = [] if is_for_one_element(draft, stage) else list(stage.axes)
     points = accesses_of(draft, stage)
     shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
         contiguity(stage.axes[-1].var, p) >= 0 for p in points
@@ -60,6 +62,8 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
         return equals[-1]
     if equals and not pure and (near := windows_axis(draft, stage)) in candidates:
         return near
+    if pure and equals[-1] is stage.all_axes[-1] and is_faster_along(draft, stage, pure[-1]):
+        return equals[-1]
     return (pure or equals)[-1] if equals else None
 
 
@@ -88,6 +92,21 @@ def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) 
     ((name, (point,)),) = readers.items()
     reader = draft.state.stage(name)
     return not is_dependent(reader) and None not in point and iterations(reader, point) == 1
+
+
+def is_for_one_element(draft: Draft, stage: Stage) -> bool:
+    """Whether a fold is computed for one element of the mapped functions around it at a time, rather than for one in each lane."""
+    at = draft.state.plan(stage.name).compute
+    if stage.reduction is None or not stage.axes or stage.outer < len(stage.axes) or not isinstance(at, At):
+        return False
+    around = enclosing_loops(draft.state, stage.name)
+    if any(
+        loop.kind == "vector" for name, each in around for loop in draft.state.plan(name).loops if loop.name == each
+    ):
+        return False
+    plan, chosen = draft.state.plan(at.stage), outer_axes(draft, stage, at.stage)
+    inside = takewhile(lambda loop: loop.name != at.loop, reversed(plan.loops))
+    return bool(chosen) and not any(name in axes_of(plan, loop.name) for loop in inside for name in chosen)
 
 
 def are_few_long_folds(draft: Draft, stage: Stage) -> bool:

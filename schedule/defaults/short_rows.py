@@ -55,12 +55,18 @@ def writes_out_steps(draft: Draft, stage: Stage, vector: Axis) -> bool:
     """Whether the steps of a fold are written out in lanes across results: of short rows, and of windows that begin several elements apart,
     so that the vectors loaded for one step serve others.
     """
-    if vector not in stage.axes or len(stage.reduction_axes) != 1:
+    if vector not in stage.axes or len(stage.reduction_axes) != 1 or computes_folds(draft, stage):
         return False
     if folds_short_rows(draft, stage):
         return True
     apart = (abs(_stride(vector.var, point)) > 1 for point in draft.demand.points_read(stage.name))
     return vector is windows_axis(draft, stage) and any(apart)
+
+
+def computes_folds(draft: Draft, stage: Stage) -> bool:
+    """Whether a stage reads folds of mapped functions, each a loop of its own."""
+    read = (draft.state.uses.stages.get(array) for array in draft.demand.reads(stage.name))
+    return any(isinstance(made, Stage) and made.outer and made.reduction is not None for made in read)
 
 
 def windows_axis(draft: Draft, stage: Stage) -> Axis | None:

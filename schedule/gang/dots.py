@@ -5,13 +5,14 @@
              for r in k // 4 * 4..k: fold sum[x] = sum[x] + i32(a[r]) * i32(b[r, x])
 
 Four products have a factor of u8 and one of i8, two have factors that fit i16. Along the lanes of a sum, integers of at most 16 bits are
-summed so, too, as products with 1, and bytes and absolute differences of bytes, eight at a time. Across the lanes of a sum, bits of bytes
-are counted in words as wide as the sum. Sums of integers are exact in any grouping.
+summed so, too, as products with 1, and bytes and absolute differences of bytes, eight at a time, in a sum of 64 bits begun before the
+outermost loop that only adds to it. Across the lanes of a sum, bits of bytes are counted in words as wide as the sum. Sums of integers are
+exact in any grouping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from raido.algo.graph import index as ix
@@ -38,6 +39,7 @@ class Pair:
 
 def take_dots(nest: Nest, vector_bits: int) -> Nest:
     """Returns the nest with sums of products of narrow integers, by lanes, taken several at a time."""
+    taken: set[Block] = set()
 
     def inside(block: Block, lanes: For | None) -> Block:
         return map_block(block, lambda s: statement(s, lanes))
@@ -45,15 +47,20 @@ def take_dots(nest: Nest, vector_bits: int) -> Nest:
     def statement(s: Statement, lanes: For | None) -> Statement:
         around = s if isinstance(s, For) and s.kind == "vector" else lanes
         made = with_blocks(s, lambda block: inside(block, around), setups=False)
+        several = None
         if made is s and isinstance(s, For) and s.kind in ("serial", "vector") and s.step == 1:
-            return _taken(s, lanes, vector_bits) or s
-        return made
+            several = _taken(s, lanes, vector_bits)
+        elif isinstance(made, For) and made.kind == "serial":
+            several = _hoisted(made, taken)
+        if several is not None:
+            taken.add(several)
+        return several or made
 
     body = inside(nest.body, None)
     return nest if body is nest.body else replace(nest, body=body)
 
 
-def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
+def _taken(loop: For, lanes: For | None, vector_bits: int) -> Block | None:
     """Returns a loop that takes several iterations at a time, and one over the rest; None for any but one of folds by lanes."""
     every = [s for s in statements_within(loop.body) if not isinstance(s, Block)]
     folds = [s for s in every if isinstance(s, Fold)]
@@ -102,6 +109,21 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
         if loop.lanes * bits < _LEAST:
             return None
     return _split(loop, pairs, count, trips)
+
+
+def _hoisted(loop: For, taken: Collection[Block]) -> Block | None:
+    """Returns a loop that ends with a block of `_taken`, with one sum of 64 bits for all iterations, begun before the loop and added behind it.
+
+    None for a block without such a sum, or with more of them, and for other loops. Integers are added modulo powers of two: the result is
+    the same.
+    """
+    match loop.body.statements:
+        case (*names, Block((Alloc() as begun, Store() as cleared, *loops, Fold() as fold)) as last) if last in taken:
+            own = {loop.var, *(s.var for s in names if isinstance(s, Let))}
+            alone = all(isinstance(s, Let) for s in names) and all(isinstance(s, For) for s in loops)
+            if alone and not free_variables_of(*fold.indices) & own:
+                return Block((begun, cleared, replace(loop, body=Block((*names, *loops))), fold))
+    return None
 
 
 def _is_of_narrow_reads(e: Expr, var: Var, along: bool) -> bool:
@@ -169,7 +191,7 @@ def _as(e: Expr, dtype: DType, narrowing: Narrowing) -> Expr | None:
     return narrow if narrow is None or dtype is wide else Op("cast", dtype, (narrow,))
 
 
-def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) -> Statement:
+def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) -> Block:
     dtype = u64 if count == 8 else i32
     middle = ix.add(loop.low, ix.mul(ix.floordiv(ix.maximum(trips, 0), count), count))  # type: ignore[arg-type]
     packed: dict[Expr, Let] = {}

@@ -5,13 +5,15 @@
              fold sum[x] = sum[x] + i64(few)
 
 No result changes: integer sums are exact in any grouping, and so are sums in f64 of integers of at most 16 bits, of which 2^37 add up to
-2^53. Sums in f32 stay as they are, since they round from 2^24 on. Loops of more iterations are strip-mined into blocks. Where each lane has
-a loop of its own, lanes are as many as narrow sums fill a register.
+2^53. Sums in f32 stay as they are, since they round from 2^24 on. A nest of loops known to be few enough iterations has one narrow sum for
+all; other loops are strip-mined into blocks. Where each lane has a loop of its own, lanes are as many as narrow sums fill a register.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import greatest
@@ -38,38 +40,60 @@ def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
         return map_block(block, statement)
 
     def statement(s: Statement) -> Statement:
-        if isinstance(s, For) and s.kind == "vector":
-            return _over_lanes(s) or _in_lanes(s, vector_bits)
+        if isinstance(s, For):
+            lanes = _levels(s)[-1]
+            if lanes.kind == "vector" and (made := _in_blocks(s, lanes, (BLOCK,))) is not None:
+                return made[0]
+            if s is lanes and s.kind == "vector":
+                return _in_lanes(s, vector_bits)
         return with_blocks(s, inside, setups=False)
 
     body = inside(nest.body)
     return nest if body is nest.body else replace(nest, body=body)
 
 
-def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statement, int] | None:
-    """Returns a loop with narrow sums, and the bits of the widest one; None if it has none.
+def _levels(loop: For) -> list[For]:
+    """Returns the loops of a perfect nest, outermost first, down to a vector loop; names may stand before each loop."""
+    levels = [loop]
+    while levels[-1].kind == "serial" and levels[-1].body.statements:
+        *names, last = levels[-1].body.statements
+        if not isinstance(last, For) or last.kind not in ("serial", "vector"):
+            break
+        if not all(isinstance(s, Let) for s in names):
+            break
+        levels.append(last)
+    return levels
 
-    The loop is strip-mined if its sums may overflow otherwise. blocks: numbers of iterations to try, the smallest first.
+
+def _trips(levels: Sequence[For]) -> int | None:
+    """Returns the most iterations of the body of a nest of loops; None where they are unknown."""
+    counts = [greatest(ix.sub(ix.as_index(loop.high), ix.as_index(loop.low))) for loop in levels]
+    return None if None in counts else prod(max(count or 0, 0) for count in counts)
+
+
+def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statement, int] | None:
+    """Returns a nest of loops with narrow sums, and the bits of the widest one; None if it has none.
+
+    A single loop is strip-mined if its sums may overflow otherwise. lanes: the vector loop, around the nest or the last loop in it. blocks:
+    numbers of iterations to try, the smallest first.
     """
-    low, high = ix.as_index(loop.low), ix.as_index(loop.high)
-    most = greatest(ix.sub(high, low))
+    levels = _levels(loop)
+    if not any(isinstance(s, Fold) for s in levels[-1].body.statements[-1:]):
+        return None
+    most = _trips(levels)
     for block in blocks:
         few = most is not None and most <= block
-        if not few and lanes is not loop and Variability(lanes).varies(low, high):
+        if not few and (len(levels) > 1 or (lanes is not loop and Variability(lanes).varies(loop.low, loop.high))):
             return None
         first = fresh("block")
-        part = loop if few else replace(loop, low=first, high=ix.minimum(ix.add(first, block), high))
+        part = loop if few else replace(loop, low=first, high=ix.minimum(ix.add(first, block), ix.as_index(loop.high)))
         made = _narrowed(part, lanes, most if few and most is not None else block)
         bits = 0 if made is None else max(s.buffer.dtype.bits for s in made.statements if isinstance(s, Alloc))
-        if made is not None and (bits == 16 or block == blocks[-1]):
-            return made if few else For(first, low, high, block, made, "serial", stage=loop.stage, loop=loop.loop), bits
+        if made is not None and (bits == 16 or (block == blocks[-1] and (len(levels) == 1 or lanes in levels))):
+            if few:
+                return made, bits
+            return For(first, loop.low, loop.high, block, made, "serial", stage=loop.stage, loop=loop.loop), bits
     return None
-
-
-def _over_lanes(loop: For) -> Statement | None:
-    """A vector loop whose lanes add to one sum, with narrow partial sums; None if it has none."""
-    made = _in_blocks(loop, loop, (BLOCK,))
-    return None if made is None else made[0]
 
 
 def _in_lanes(loop: For, vector_bits: int) -> For:
@@ -82,7 +106,7 @@ def _in_lanes(loop: For, vector_bits: int) -> For:
     def narrowed(s: Statement) -> Statement:
         nonlocal widest
         if not isinstance(s, For) or s.kind == "vector":
-            return s
+            return s if isinstance(s, For) else with_blocks(s, inside, setups=False)
         made = _in_blocks(s, loop, (BYTES, BLOCK))
         other = with_blocks(s, inside, setups=False) if made is None else made[0]
         widest = max(widest, made[1] if made is not None else 64 if other is s else 0)
@@ -93,26 +117,32 @@ def _in_lanes(loop: For, vector_bits: int) -> For:
 
 
 def _narrowed(loop: For, lanes: For, most: int) -> Block | None:
-    """Returns a narrow sum for each fold of a loop that consists of folds to loop-invariant elements; None for any other loop."""
-    folds = [s for s in loop.body.statements if isinstance(s, Fold)]
-    names: dict[Node, Expr] = {s.var: s.value for s in loop.body.statements if isinstance(s, Let)}  # type: ignore[misc]
-    if loop.step != 1 or not folds or len(folds) + len(names) < len(loop.body.statements):
+    """Returns a narrow sum for each fold of a nest of loops that consists of folds to loop-invariant elements; None for any other nest."""
+    levels = _levels(loop)
+    every = [s for level in levels for s in level.body.statements if s not in levels]
+    folds = [s for s in every if isinstance(s, Fold)]
+    names: dict[Node, Expr] = {s.var: s.value for s in every if isinstance(s, Let)}  # type: ignore[misc]
+    if any(level.step != 1 for level in levels) or not folds or len(folds) + len(names) < len(every):
         return None
     if not written(loop.body).isdisjoint(buffers_read(names.values())):
         return None
-    inside = {s.var for s in statements_within(lanes.body) if isinstance(s, (For, Let))}
-    narrowing = Narrowing(names, {lanes.var, *inside})
+    inside = {s.var for outer in (loop, lanes) for s in statements_within(outer.body) if isinstance(s, (For, Let))}
+    narrowing = Narrowing(names, {loop.var, lanes.var, *inside})
     found: dict[Statement, Few] = {}
     for fold in folds:
-        if not free_variables_of(*fold.indices).isdisjoint({loop.var, *names}):
+        if not free_variables_of(*fold.indices).isdisjoint({*(level.var for level in levels), *names}):
             return None
         few = _few(fold, most, narrowing)
         if few is None:
             return None
         found[fold] = few
-    body = Block(tuple(found[s][2] if s in found else s for s in loop.body.statements))
+    made: For | None = None
+    for level in reversed(levels):
+        body = [s if made is None or not isinstance(s, For) else made for s in level.body.statements]
+        made = replace(level, body=Block(tuple(found[s][2] if s in found else s for s in body)))
     begun = tuple(s for few in found.values() for s in few[:2])
-    return Block((*begun, replace(loop, body=body), *(few[3] for few in found.values())))
+    assert made is not None
+    return Block((*begun, made, *(few[3] for few in found.values())))
 
 
 def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:

@@ -14,14 +14,15 @@ from raido.schedule.checks.branches import arrays_not_copied
 from raido.schedule.checks.lanes_along_folds import is_ordered_fold, is_plain_fold
 from raido.schedule.lower.expressions.index_checks import is_made_of_sizes
 from raido.schedule.lower.expressions.own_variables import with_own_variables
-from raido.schedule.lower.regions.partition import Boundary, boundaries_of, without_boundaries
+from raido.schedule.lower.regions.partition import Boundary, boundaries_of, boundary_at, without_boundaries
 from raido.schedule.lower.regions.regions import Reads
-from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
+from raido.schedule.plan import At, Inline, LoopPlan, Split, StagePlan, fused_loops
 from raido.schedule.stages.form_stages import top_reductions
 from raido.schedule.stages.reads import redirect
 from raido.schedule.stages.segments import with_lanes
 from raido.schedule.stages.stage import AnyStage, Stage
 from raido.schedule.stages.tables import Tables
+from raido.schedule.state import position
 from raido.schedule.strategies.parts import part_loop
 
 SHORT_ROW = 32  # elements: shorter rows are not worth a loop of their own
@@ -226,7 +227,30 @@ def lower_stages(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables
         lowered.blocked = bool(
             lowered.plan.aligned or lowered.form in in_blocks or any(form in in_blocks for form in lowered.reads.loads)
         )
+        _meet_boundaries(lowered, lowered_stages)
     return lowered_stages
+
+
+def _meet_boundaries(lowered: LoweredStage, lowered_stages: dict[str, LoweredStage]) -> None:
+    """Adds the boundary operations of a stage computed inside a loop that is split at boundaries to those of the loop's own stage, which reads
+    it at one index tuple.
+    """
+    at = lowered.plan.compute
+    if not isinstance(at, At) or (reader := lowered_stages.get(at.stage)) is None:
+        return
+    points = reader.reads.loads.get(lowered.form, {})
+    inside = reader.peeled < len(reader.plan.loops) and position(reader.plan, at.loop) >= reader.peeled
+    if len(points) != 1 or not inside:
+        return
+    axes = reader.axis_of[reader.plan.loops[reader.peeled].name] & reader.variables.keys()
+    chosen = {reader.variables[name] for name in axes}
+    values = {axis.var: e for axis, e in zip(lowered.stage.axes, *points, strict=True)}
+    for boundary in lowered.boundaries:
+        moved = boundary_at(boundary, values)
+        if moved is not None and not chosen.isdisjoint(moved.variables):
+            reader.boundaries.append(moved)
+    reader.reads.inner |= {a.var: (ix.as_index(0), ix.sub(a.extent, 1)) for a in lowered.stage.reduction_axes}
+    reader.reads.inner |= lowered.reads.inner
 
 
 def _made_bodies(

@@ -151,3 +151,25 @@ def test_products_and_what_follows_them_are_computed_for_each_element_of_a_funct
     text = default_of(attention)
     assert 's["weights"].compute_at("shares", "y")' in text
     assert 's["scores"].compute_at("shares", "z").split("y", 12)' in text
+
+
+def test_folds_of_few_candidates_have_lanes_of_their_own():
+    """Lanes across 17 displacements fill two registers in part, and those across a flat array of them gather."""
+
+    def search(size, flat):
+        def least(a: rd.f32["16*h", "16*w"], b: rd.f32["16*h + 16", "16*w + 16"]):
+            def block(i, j):
+                def cost(dy, dx):
+                    term = lambda y, x: (a[16 * i + y, 16 * j + x] - b[16 * i + dy + y, 16 * j + dx + x]) ** 2
+                    return rd.sum(rd.tabulate((16, 16), term))
+
+                costs = rd.tabulate((17, size), cost)
+                return rd.argmin(costs.flatten() if flat else costs)
+
+            return rd.tabulate((a.shape[0] // 16, a.shape[1] // 16), block, name="out")
+
+        return default_of(least).splitlines()
+
+    for flat in (False, True):
+        assert ".vectorize" not in search(17, flat)[0] and '.vectorize("rx"' in search(17, flat)[-1]
+    assert '.vectorize("rx"' in search(16, False)[0] and ".vectorize" not in search(16, False)[-1]

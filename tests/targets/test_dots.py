@@ -1,6 +1,8 @@
 """Sums of products of narrow integers, and of absolute differences, by the instructions that take several at a time: the same bits as
 without, on every processor, and with the instruction in the loop."""
 
+import re
+
 import numpy as np
 import pytest
 from emission import assembly_of
@@ -127,6 +129,49 @@ def test_rows_are_joined_by_one_permutation(algorithm, dots):
 @rd.algorithm
 def block_differences(x: rd.u8["n", 16, 16], y: rd.u8[16, 16]):
     return rd.sum(abs(x.astype(rd.i32) - y.astype(rd.i32)), axis=(1, 2))
+
+
+@rd.algorithm
+def block_costs(x: rd.u8["16*h", "16*w"], y: rd.u8["16*h + 16", "16*w + 16"]):
+    """The costs of 17 x 17 displacements of each block of 16 x 16 bytes."""
+
+    def cost(i, j, dy, dx):
+        apart = lambda u, v: abs(rd.i32(x[16 * i + u, 16 * j + v]) - rd.i32(y[16 * i + dy + u, 16 * j + dx + v]))
+        return rd.sum(rd.tabulate((16, 16), apart), dtype=rd.i32)
+
+    return rd.tabulate((x.shape[0] // 16, x.shape[1] // 16, 17, 17), cost)
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "x86-64-v4"])
+def test_rows_of_a_block_are_added_before_lanes_are_combined(cpu):
+    """17 displacements filled two registers in part, each of bytes widened to 16 bits: 3.5 times as long."""
+    block = max(loops(assembly_of(block_costs, cpu)), key=lambda body: sum("psadbw" in i for i in body))
+    assert sum("psadbw" in i for i in block) == 16 and sum("shuf" in i for i in block) == 1
+    for extreme in (False, True):
+        x, y = (rng.integers(255 * extreme, 256, shape).astype(np.uint8) for shape in ((32, 32), (48, 48)))
+        y *= not extreme
+        np.testing.assert_array_equal(block_costs(x, y), block_costs.interpret(x, y))
+
+
+@pytest.mark.parametrize("size", [16, 17])
+def test_sums_over_windows_stay_narrow_as_long_as_they_cannot_overflow(size):
+    def least(x: rd.u8["h", "w"], y: rd.u8["h", "w"]):
+        h, w = x.shape
+        window = lambda a, i, j: a[i : i + size, j : j + size].astype(rd.i32)
+        cost = lambda i, j: lambda d: rd.sum(abs(window(x, i, j + 9) - window(y, i, j + 9 - d)), dtype=rd.i32)
+        pixel = lambda i, j: rd.argmin(rd.tabulate(9, cost(i, j)))
+        return rd.tabulate((h - size + 1, w - size - 8), pixel, name="out")
+
+    algorithm = rd.algorithm(least)
+    assert "unroll" not in str(algorithm.schedule().complete("llvm"))  # of nine candidates, each with loops of its own
+    lines = algorithm.compile(rd.Target("llvm", cpu="x86-64-v3")).source("gang").splitlines()
+    few = next(k for k, line in enumerate(lines) if re.search(r"few\w*: u16x16", line))
+    indent = lambda line: len(line) - len(line.lstrip())
+    rows = next(k for k, line in enumerate(lines) if "for ry in" in line)
+    assert (indent(lines[few]) == indent(lines[rows])) == (size <= 16)
+    x, y = np.full((size + 2, size + 40), 255, np.uint8), np.zeros((size + 2, size + 40), np.uint8)
+    y[1:, 5] = 9
+    np.testing.assert_array_equal(algorithm(x, y), algorithm.interpret(x, y))
 
 
 @rd.algorithm

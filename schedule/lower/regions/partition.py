@@ -8,12 +8,12 @@ Nested operations are solved with the inner ones taken as the identity, so a cha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions, interval
 from raido.algo.graph.expr import Checked, Const, Expr, Node, Op, SizeVar, Var
-from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.algo.graph.rewrite import rebuild, scalar_nodes, substitute
 from raido.schedule.lower.expressions.index_checks import is_made_of_sizes
 
 Ranges = Mapping[Var, tuple[Expr, Expr]]
@@ -62,6 +62,13 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
         if variables is not None and known:
             found[node] = Boundary(node, tuple(inner), index, ix.mul(node.args[1], divisor), variables)
     return list(found.values())
+
+
+def boundary_at(boundary: Boundary, values: Mapping[Node, Expr]) -> Boundary | None:
+    """Returns a boundary operation with values for axes in its index; None where that is no longer affine."""
+    index = ix.canonical(substitute(boundary.index, values))
+    variables = _variables_of_bounded(index)
+    return None if variables is None else replace(boundary, index=index, variables=variables)
 
 
 def _dividend(e: Expr) -> tuple[Expr, int]:
