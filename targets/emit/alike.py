@@ -28,8 +28,8 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-def rows_of(body: Block) -> KeyRows:
-    """Key rows of a kernel's statements."""
+def rows_of(body: Block | For) -> KeyRows:
+    """Key rows of a kernel's statements, or of a parallel loop."""
     rows = KeyRows()
     rows.statement(body)
     return rows
@@ -56,17 +56,17 @@ def key_of(rows: KeyRows, variables: Iterable[Known]) -> tuple[Any, ...]:
 
 
 class Kernels:
-    """Symbols of kernel functions by key. A key is computed only for a kernel whose sequence of statement types another kernel has too; all
-    others are unique."""
+    """Symbols of functions of kernels and parallel loops by key. A key is computed only where another has the same sequence of statement
+    types; all others are unique."""
 
-    def __init__(self, rows: MutableMapping[Block, KeyRows]) -> None:
+    def __init__(self, rows: MutableMapping[Block | For, KeyRows]) -> None:
         self._rows = rows
-        self._alone: dict[tuple[type, ...], tuple[Block, list[Known], str]] = {}
+        self._alone: dict[tuple[type, ...], tuple[Block | For, list[Known], str]] = {}
         self._symbols: dict[tuple[Any, ...], str] = {}
         self._kinds: set[tuple[type, ...]] = set()
 
-    def symbol(self, body: Block, variables: list[Known], new: Callable[[], str]) -> tuple[str, bool]:
-        """The symbol of the function for a kernel, and whether the function is still to be emitted."""
+    def symbol(self, body: Block | For, variables: list[Known], new: Callable[[], str]) -> tuple[str, bool]:
+        """The symbol of the function for a kernel or parallel loop, and whether the function is still to be emitted."""
         kinds = kinds_of(body)
         if kinds not in self._kinds:
             self._kinds.add(kinds)
@@ -81,7 +81,7 @@ class Kernels:
             self._symbols[key] = new()
         return self._symbols[key], known is None
 
-    def _key(self, body: Block, variables: list[Known]) -> tuple[Any, ...]:
+    def _key(self, body: Block | For, variables: list[Known]) -> tuple[Any, ...]:
         return key_of(self._rows.pop(body, None) or rows_of(body), variables)
 
 
@@ -94,7 +94,7 @@ class Alike:
 
     def __init__(self, nest: Nest) -> None:
         bodies = list(_kernels(nest.body))
-        self.bodies = {body: rows_of(body) for body in _repeated(bodies, kinds_of)}
+        self.bodies: dict[Block | For, KeyRows] = {body: rows_of(body) for body in _repeated(bodies, kinds_of)}
         different: dict[Any, Block] = {}
         for body in bodies:
             different.setdefault(tuple(self.bodies[body].rows) if body in self.bodies else body, body)

@@ -1,5 +1,5 @@
-"""Emits a whole gang nest as functions: an entry, a kernel for each group of host-plan steps that are `alike`, a function for each parallel
-loop and for each group of equal serial loops.
+"""Emits a whole gang nest as functions: an entry, and one function for each group of `alike` kernels (host-plan steps), parallel loops and
+large serial loops.
 
 The entry has the flat C form of `raido.targets.signature`: inputs, sizes, outputs, fault record. It allocates, runs host loops, calls
 kernels, swaps buffers by swapping pointers, and frees all memory on every path. Kernels and the bodies of parallel loops are called, never
@@ -9,6 +9,7 @@ inlined into the entry: inside them no two pointers alias, outside the same memo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.collector import seldom_collected
@@ -250,7 +251,7 @@ class Program:
         outer.effect(self.helpers.runtime.call_apart(symbol, types), *arguments)
 
     def launch(self, statements: Statements, loop: For) -> None:
-        """Emits a parallel loop: a function for one thread's share of the iterations, and the launch."""
+        """Emits a parallel loop: a function for one thread's share of the iterations, unless an equal one exists, and the launch."""
         outer = statements.unit
         low, high = statements.values.prepare(loop.low, loop.high)
         count = tir(trip_count(low, high, loop.step))
@@ -262,8 +263,21 @@ class Program:
         uses.variables.pop(loop.alone, None)
         for buffer in uses.folded:
             raise CompileError(f"internal: the iterations of a loop over threads share the accumulator {buffer.name}")
-        symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
-        passed = self.passed(outer, uses)
+        passed, known = self.passed(outer, uses), known_of(uses.variables, outer)
+        known.append((as_index(loop.low), False, low if isinstance(low, int) else None, None))
+        own = replace(loop, certificates=())  # which code does not depend on
+        stem = f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}"
+        symbol, new = self.kernels.symbol(own, known, lambda: self.symbol(stem))
+        if new:
+            self._share(symbol, outer, loop, low, uses, passed)
+        arguments = [*(argument for _, argument, _ in passed), outer.fault, tir(low), count]
+        types = [*(kind for _, _, kind in passed), "ptr", *["i64"] * 4, "ptr"]
+        self._launch_shares(outer, loop, symbol, arguments, count, types)
+
+    def _share(
+        self, symbol: str, outer: Unit, loop: For, low: Any, uses: Uses, passed: Sequence[tuple[Any, Any, str]]
+    ) -> None:
+        """Emits the function for one thread's share of a parallel loop from `low` on."""
         unit, parameters = self.outline(outer, uses, passed)
         first = T.variable("first", "int64")
         given = first if not isinstance(low, int) else low
@@ -282,9 +296,6 @@ class Program:
         share_of = _Share(body, given, iterations, share, shares, counter, grain, ordered)
         inner.block([*(a for a in moved if a not in here), share_of])
         self.finish(symbol, unit, [*parameters, first, iterations, share, shares, counter], inner)
-        arguments = [*(argument for _, argument, _ in passed), outer.fault, tir(low), count]
-        types = [*(kind for _, _, kind in passed), "ptr", *["i64"] * 4, "ptr"]
-        self._launch_shares(outer, loop, symbol, arguments, count, types)
 
     def _launch_shares(
         self, outer: Unit, loop: For, symbol: str, arguments: list[Any], count: Any, types: list[str]

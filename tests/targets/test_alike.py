@@ -64,6 +64,22 @@ def test_kernels_that_name_different_lines_are_apart():
 
 
 @rd.algorithm
+def sorts(a: rd.f32["n"]):
+    return rd.sort(a * 2), rd.sort(a + 1)
+
+
+def test_parallel_loops_inside_different_kernels_are_one_function():
+    """Two sorts differ in the loop that evaluates the keys; all that sorts is there once."""
+    functions = functions_of(sorts)
+    assert {"raido_sorts.sort_1", "raido_sorts.sort_2"} < functions
+    assert sum("loop_chunk" in each for each in functions) == 9
+    a, run = np.random.default_rng(3).random(200_000, np.float32), sorts.compile()
+    for n in (0, 5, 300, len(a)):
+        for found, key in zip(run(a[:n]), (a[:n] * 2, a[:n] + 1), strict=True):
+            np.testing.assert_array_equal(found, np.sort(key))
+
+
+@rd.algorithm
 def cells_in_turn(a: rd.i64["n"]):
     return rd.loop(a.shape[0] - 1, lambda i, s: rd.loop(i, lambda j, s: s.at[i + 1].set(s[i + 1] + s[j]), s), a)
 
