@@ -151,3 +151,26 @@ def test_products_and_what_follows_them_are_computed_for_each_element_of_a_funct
     text = default_of(attention)
     assert 's["weights"].compute_at("shares", "y")' in text
     assert 's["scores"].compute_at("shares", "z").split("y", 12)' in text
+
+
+def test_a_fold_that_two_results_of_a_function_need_is_one_stage():
+    """The scales of quantised blocks were folded once for the blocks, and again, in gathers, for the scales."""
+
+    def quantised(x: rd.f32["n"]):
+        def block(b):
+            scale = rd.max(rd.abs(b)) / 127
+            return b / scale, scale
+
+        return rd.map(block, x.reshape(-1, 32))
+
+    def scaled(x: rd.f32["n", "m"]):
+        return rd.map(lambda row: (row / rd.sum(row), rd.sum(row)), x)
+
+    for program in (quantised, scaled):
+        stages = rd.algorithm(program).schedule().complete().nest_text().split("produce ")[1:]
+        assert sum("fold " in stage for stage in stages) == 1
+    x = np.random.default_rng(0).random((5, 32), dtype=np.float32)
+    blocks, scales = rd.algorithm(quantised)(x.reshape(-1))
+    np.testing.assert_allclose(scales, x.max(axis=1) / 127, rtol=1e-6)
+    np.testing.assert_allclose(blocks, x / scales[:, None], rtol=1e-6)
+    np.testing.assert_allclose(rd.algorithm(scaled)(x)[1], x.sum(axis=1), rtol=1e-5)
