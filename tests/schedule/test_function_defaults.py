@@ -174,3 +174,30 @@ def test_a_fold_that_two_results_of_a_function_need_is_one_stage():
     np.testing.assert_allclose(scales, x.max(axis=1) / 127, rtol=1e-6)
     np.testing.assert_allclose(blocks, x / scales[:, None], rtol=1e-6)
     np.testing.assert_allclose(rd.algorithm(scaled)(x)[1], x.sum(axis=1), rtol=1e-5)
+
+
+def test_folds_of_known_length_that_fit_a_chunk_have_no_partial_results():
+    """Where an array loop runs them in every iteration, threads for one chunk cost more than the fold."""
+
+    def normalised(x: rd.f32[40]):
+        return x / rd.sum(x).named("out")
+
+    def product(x: rd.f32[40], w: rd.f32[40, 100]):
+        return rd.matmul(x, w).named("out")
+
+    assert default_of(normalised).splitlines()[-1] == 's["out"].root().vectorize("r", interleave=4)'
+    assert default_of(product) == (
+        's["out"].root().split("r", 8).reorder("ro", "x", "ri").unroll("ri").vectorize("x", interleave=2)'
+    )
+
+
+def test_sums_that_stand_side_by_side_are_interleaved_only_as_far_as_registers_hold_them():
+    """Nine sums of four gangs were spilled, and rows of 28 had no whole group of gangs."""
+
+    def gradient(x: rd.f32["c", "n", "h + 2", "w + 2"], g: rd.f32["n", "h", "w"]):
+        def tap(c, dy, dx):
+            return rd.sum(rd.tabulate(g.shape, lambda i, y, z: x[c, i, y + dy, z + dx] * g[i, y, z]))
+
+        return rd.tabulate((x.shape[0], 3, 3), tap).named("out")
+
+    assert 'vectorize("rx")' in default_of(gradient) and 'unroll("dx")' in default_of(gradient)
