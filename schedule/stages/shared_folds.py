@@ -3,7 +3,8 @@
     total = sum(w);  [w / total];  log(sum(w))      →      total = sum(w);  [w / total];  log(total)
 
 A sum by which all elements of an array are divided is lifted out of the elements, and so is one by which all elements of a row are divided
-in a mapped function; other uses of it would otherwise be folds of their own.
+in a mapped function; other uses of it would otherwise be folds of their own. Folds of rows that follow from one another, as a variance from
+a mean, stay where their rows are in the cache: shared, each would be a pass over all rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from raido.algo.graph.expr import Array, Generate, Item, Load, Node, Reduce, Result
-from raido.algo.graph.rewrite import rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import loads_in, rewritten, scalar_nodes, topological
 from raido.algo.passes.share import structure
 from raido.schedule.stages.tables import Tables
 
@@ -22,7 +23,10 @@ def share_folds(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     forms = sorted(
         (node for node in nodes if isinstance(node, Generate)), key=lambda form: form in tables.names
     )  # named ones last
-    alone = {_fold_over(form, fold): form for form in forms if (fold := _only_fold(form)) is not None}
+    follow = _follow(nodes, tables)
+    alone = {
+        _fold_over(form, fold): form for form in forms if form not in follow and (fold := _only_fold(form)) is not None
+    }
     if not alone:
         return roots
     memo: dict[Node, Node] = {}
@@ -42,6 +46,21 @@ def share_folds(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
             memo[node] = Generate(new.axes, bodies)
             tables.carry(node, memo[node])
     return rewritten(roots, memo)
+
+
+def _follow(nodes: list[Node], tables: Tables) -> set[Node]:
+    """Returns the folds over axes that read others through arrays of their mapped function, and those that they read."""
+    read: dict[Node, set[Node]] = {}
+    found: set[Node] = set()
+    for form in nodes:
+        if isinstance(form, Generate):
+            made = {load.array.form for load in loads_in(*form.bodies) if isinstance(load.array, Result)}
+            made = {each for each in made if tables.outer.get(each)}
+            read[form] = made.union(*(read.get(each, set()) for each in made))
+            folds = {each for each in read[form] if isinstance(each, Generate) and _only_fold(each) is not None}
+            if folds and any(isinstance(e, Reduce) for e in scalar_nodes(*form.bodies)):
+                found |= {form, *folds}
+    return found
 
 
 def _fold_over(form: Generate, fold: Reduce) -> Any:
