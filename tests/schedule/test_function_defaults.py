@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from default_schedules import default_of
 
@@ -201,3 +203,25 @@ def test_sums_that_stand_side_by_side_are_interleaved_only_as_far_as_registers_h
         return rd.tabulate((x.shape[0], 3, 3), tap).named("out")
 
     assert 'vectorize("rx")' in default_of(gradient) and 'unroll("dx")' in default_of(gradient)
+
+
+def test_ragged_folds_of_a_row_are_not_folded_again_for_each_of_its_elements():
+    """A softmax over the neighbours of a node took time quadratic in their number, for each element of the result."""
+
+    def attention(h: rd.f32["e", "d"], score: rd.f32["e"], first: rd.i64["n + 1"]):
+        def node(i):
+            s = score[first[i] : first[i + 1]]
+            weights = rd.exp(s - rd.max(s, initial=-1e30))
+            return (weights / rd.maximum(rd.sum(weights), 1e-9)) @ h[first[i] : first[i + 1]]
+
+        return rd.map(node, rd.iota(first.shape[0] - 1)).named("out")
+
+    algorithm = rd.algorithm(attention)
+    assert {"reduce_1", "reduce_2"} <= {*algorithm.schedule().stages}
+    first = np.array([0, 3, 3, 8])
+    h, score = np.random.default_rng(0).random((8, 5), dtype=np.float32), np.arange(8, dtype=np.float32)
+    expected = np.zeros((3, 5), np.float32)
+    for i, (a, b) in enumerate(pairwise(first)):
+        weights = np.exp(score[a:b] - score[a:b].max(initial=-1e30))
+        expected[i] = weights / max(weights.sum(), 1e-9) @ h[a:b]
+    np.testing.assert_allclose(algorithm(h, score, first), expected, rtol=1e-5)
