@@ -51,8 +51,11 @@ def _chooses_nothing(e: Op) -> bool:
     return e.name == "select" and e.args[1] is e.args[2] and not any(map(can_fault, topological(e.args[0])))
 
 
-def structure(form: Node) -> tuple[Any, ...]:
-    """Returns a form up to renaming of bound variables: its nodes numbered in order of visit, closed arrays in it as atoms."""
+def structure(form: Node, named: bool = True) -> tuple[Any, ...]:
+    """Returns a form up to renaming of bound variables: its nodes numbered in order of visit, closed arrays in it as atoms.
+
+    Sums and products of integers are equal in either order. Variables count as equal only where their names are, too, unless `named` is False.
+    """
     numbers: dict[Node, int] = {}
     rows: list[Any] = []
     stack: list[tuple[Node, bool]] = [(form, False)]
@@ -62,13 +65,16 @@ def structure(form: Node) -> tuple[Any, ...]:
             continue
         if isinstance(node, Var):
             numbers[node] = len(rows)
-            rows.append((Var, node.name, node.dtype))
+            rows.append((Var, named and node.name, node.dtype))
         elif isinstance(node, _LEAVES) and not free_variables(node):
             numbers[node] = len(rows)
             rows.append(node)
         elif entered:
             numbers[node] = len(rows)
-            rows.append((type(node), *(_field(getattr(node, name), numbers) for name in field_names(type(node)))))
+            fields = [_field(getattr(node, name), numbers) for name in field_names(type(node))]
+            if isinstance(node, Op) and node.name in ("add", "mul") and node.dtype.is_integer:
+                fields[-1] = tuple(sorted(fields[-1]))  # index arithmetic orders its operands by their variables
+            rows.append((type(node), *fields))
         else:
             stack.append((node, True))
             stack += [(child, False) for child in reversed(list(children(node))) if child not in numbers]

@@ -17,8 +17,9 @@ computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart, and the results' own where each folds a short window of neighbouring elements (`short_rows`). Where elements are
 read at quotients of it, tiles of as many indices as the quotients' period are unrolled (`phases`); where colours of pixels are treated
-alike, the axes of pixels and colours are fused (`pixels`). The outermost pure axis is parallel, in row tiles for chains; one-dimensional
-stages and whole reductions are split into fixed chunks, in which each lane has a block of its own where the operator is not commutative.
+alike, the axes of pixels and colours are fused (`pixels`), and so are axes along which rows that are short, or may be, lie one behind
+another in all arrays (`flat`). The outermost pure axis is parallel, in row tiles for chains; one-dimensional stages and whole reductions of
+more elements than a chunk are split into fixed chunks, in which each lane has a block of its own where the operator is not commutative.
 Where results share inputs, as in a matrix product, a register tile of sums runs along the reduction, and the right factor is packed in
 panels of as many columns as half of L2 holds; in products of rows with rows, too (`products`). Of symmetric results (x.T @ x) one triangle
 is computed. Results of no more rows than a register tile read the right factor unpacked, in chunks, or with lanes along the reduction. Few

@@ -73,12 +73,16 @@ def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
     return alike and shared and long and whole_cost(draft, stage) <= MOST_WORK
 
 
-def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0) -> int:
-    """Returns the number of interleaved gangs for a reduction. beside: the number of values of other reductions in its loops."""
+def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0, instances: int = 1) -> int:
+    """Returns the number of interleaved gangs for a reduction.
+
+    beside: the number of values of other reductions in its loops. instances: the results whose sums stand side by side, unrolled.
+    """
     changing = {axis.var for axis in stage.reduction_axes}
     loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
     held = [load for load in loads if vector.var in free_variables(load) and changing.isdisjoint(free_variables(load))]
-    return _fitting(machine, len(stage.bodies) + beside + len(held) + 2)
+    each = len(stage.bodies) * instances + beside + len(held) + 2
+    return _fitting(machine, each, min(MOST, IN_FLIGHT // instances))
 
 
 def gangs_of_iterations(draft: Draft, stage: Stage, vector: Axis) -> int:

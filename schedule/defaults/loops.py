@@ -11,6 +11,7 @@ from raido.schedule.defaults.chains import chain_rows, chain_work, fits_row_tile
 from raido.schedule.defaults.demand import decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.few_folds import are_few_folds, decide_few_folds
+from raido.schedule.defaults.flat import axes_to_fuse, length_of
 from raido.schedule.defaults.function_folds import are_folds_faster_along
 from raido.schedule.defaults.function_products import decide_product_of_function, decide_rows_of_products
 from raido.schedule.defaults.joins import fused_stages_of
@@ -46,7 +47,7 @@ from raido.schedule.defaults.scans import (
     decide_segment_loops,
     decide_sort_loops,
 )
-from raido.schedule.defaults.short import WRITTEN_OUT, is_stacked
+from raido.schedule.defaults.short import WRITTEN_OUT, is_stacked, shared_axes
 from raido.schedule.defaults.short_iterations import decide_short_iterations
 from raido.schedule.defaults.short_rows import writes_out_steps
 from raido.schedule.defaults.short_stages import decide_short_loops
@@ -101,6 +102,8 @@ def decide_loops(draft: Draft, name: str) -> None:
     if draft.machine.gpu is None and not isinstance(plan.compute, At):
         chunk = column_chunk(draft, stage) if folds_columns(draft, stage, vector) else 0
         decide_short_iterations(draft, stage, vector, chunk)
+    if decide_flat_loops(draft, stage, vector):
+        return
     if isinstance(plan.compute, At):
         matrices = 0 < stage.outer <= len(stage.axes) - 2
         if decide_product_of_function(draft, stage, vector) or (
@@ -123,6 +126,29 @@ def decide_loops(draft: Draft, name: str) -> None:
         decide_map_loops(draft, stage, vector)
 
 
+def decide_flat_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Schedules a stage whose short rows lie one behind another in memory with one loop over all of them; returns whether it is one."""
+    axes = axes_to_fuse(draft, stage, vector)
+    trial = draft.trial()
+    flat = trial.fuse(stage.name, [axis.name for axis in axes]) if axes else ""
+    if vector is None or not flat or flat != "".join(axis.name for axis in axes):
+        return False
+    outer = stage.all_axes[: -len(axes)]
+    if outer and stage.axes:
+        decide_parallel(trial, stage, outer[0].name, 1, vector)
+    else:
+        chunk = line_chunk(draft, stage) if stage.axes else 2 * draft.machine.task
+        whole = (length_of(draft, axes) or chunk + 1) <= chunk
+        if not whole and trial.decide(stage.name, "split", axis=flat, factor=chunk):
+            trial.decide(stage.name, "parallel", axis=flat + "o")
+            flat += "i"
+    gangs = {name: number for name, number in wide(draft, stage, vector).items() if name != "lanes"}
+    if not trial.decide(stage.name, "vectorize", axis=flat, **gangs):
+        return False
+    draft.adopt(trial)
+    return True
+
+
 def decide_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool) -> None:
     """Schedules a whole reduction: fixed chunks for threads, lanes inside (with blocks of their own for an operator that is not
     commutative).
@@ -135,9 +161,11 @@ def decide_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bo
     if vector is not None and vector is not last:
         draft.decide(stage.name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
         return
-    if draft.decide(stage.name, "split", axis=first.name, factor=rows):
+    whole = not has_chain(draft, stage) and (known_extent(draft, first.extent) or rows + 1) <= rows
+    split = not whole and draft.decide(stage.name, "split", axis=first.name, factor=rows)
+    if split:
         draft.decide(stage.name, "parallel", axis=first.name + "o")
-    inner = last.name if first is not last else first.name + "i"
+    inner = last.name if first is not last or not split else first.name + "i"
     if vector is not None:
         draft.decide(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
     elif first is last and not alone:
@@ -194,20 +222,22 @@ def decide_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
     """Schedules sums of columns with `rows` rows added together; returns whether that is legal."""
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
-    if not outer:
-        if not draft.decide(name, "split", axis=row, factor=column_chunk(draft, stage)):
+    chunk = column_chunk(draft, stage)
+    chunks = not outer and (known_extent(draft, reduced.extent) or chunk + 1) > chunk
+    if chunks:
+        if not draft.decide(name, "split", axis=row, factor=chunk):
             return False
         row += "i"
     if rows > 1 and not draft.decide(name, "split", axis=row, factor=rows):
         return False
-    around = [axis.name for axis in outer] or [reduced.name + "o"]
+    around = [axis.name for axis in outer] + [reduced.name + "o"] * chunks
     inner = (row + "o", last.name, row + "i") if rows > 1 else (row, last.name)
     draft.decide(name, "reorder", axes=(*around, *inner))
     if rows > 1:
         draft.decide(name, "unroll", axis=row + "i")
     if outer:
         decide_parallel(draft, stage, outer[0].name, 1, last)
-    else:
+    elif chunks:
         draft.decide(name, "parallel", axis=reduced.name + "o")
     draft.decide(name, "vectorize", axis=last.name, interleave=COLUMN_GANGS)
     return True
@@ -397,7 +427,8 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     gangs = max(gangs, gangs_of_states(draft.state.graph, stage, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
         beside = sum(len(draft.state.stage(name).bodies) for name in fused_stages_of(draft.demand, stage.name))
-        gangs = gangs_of_sums(stage, vector, draft.machine, beside)
+        instances = prod(extent(draft, axis.extent) for axis in shared_axes(stage) if axis is not vector)
+        gangs = gangs_of_sums(stage, vector, draft.machine, beside, instances)
     gangs = min(gangs, gangs_of_private_loops(stage, vector.var, draft.machine) or gangs)
     if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):
         return {"lanes": 2 * draft.machine.lanes(stage.bodies[0].dtype.bits), "interleave": gangs}

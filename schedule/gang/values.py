@@ -31,6 +31,7 @@ from raido.schedule.nest.values import (
     Read,
     Splat,
     VectorRead,
+    flat_offset,
     strides_of,
 )
 from raido.schedule.stages.boundary_rules import clamped_index
@@ -124,6 +125,11 @@ class GangValues:
     def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
         """The motion in memory of an access whose indices have quotients and remainders that cancel there; None
         where it has no constant stride."""
+        offset = flat_offset(buffer, [self.meanings.replace(i, {}) for i in indices])  # type: ignore[misc]
+        if (
+            offset is not None and (motion := self.motion(offset)) is not None
+        ):  # one loop over whole rows, of any length
+            return FlatMotion([(*(ix.as_index(0) for _ in indices[1:]), at) for at in motion[0]], motion[1], True)
         strides = [ix.constant_value(stride) for stride in strides_of(buffer)]
         moving = {d: stride for d, stride in enumerate(strides) if self.info.varies(indices[d])}
         known = [stride for stride in moving.values() if stride is not None]

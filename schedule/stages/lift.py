@@ -181,7 +181,7 @@ def _without_shared_reductions(form: Update, tables: Tables) -> Update:
 
 def _one_reduction(form: Generate, tables: Tables) -> Generate:
     axes = {axis.var: axis for axis in form.axes}
-    bodies = form.bodies
+    bodies = _lift_ragged(form, axes, tables)
     for _ in range(100):
         eager = _eager_reductions(bodies)
         inner = [r for r in eager if any(s is not r and s in set(scalar_nodes(*r.values)) for s in eager)]
@@ -203,6 +203,22 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
         other = next(r for r in top if r not in same)
         bodies = _lift_reduce(form, bodies, other, axes, eager, tables)
     return form if bodies is form.bodies else Generate(form.axes, tuple(bodies))
+
+
+def _lift_ragged(form: Generate, axes: dict[Var, Axis], tables: Tables) -> tuple[Expr, ...]:
+    """Lifts the folds whose lengths data decides that are the same for all iterations of a fold around them, or for a line of elements, such
+    as the sum of a row's weights; returns the bodies, which load from them.
+    """
+    bodies = form.bodies
+    while any(map(is_ragged, folds := _eager_reductions(bodies, ragged=True))):
+        iterations = {axis.var for fold in folds for axis in fold.axes}
+        inner = {node for fold in folds for node in scalar_nodes(*fold.values) if isinstance(node, Reduce)}
+        same = (r for r in folds if is_ragged(r) and iterations.isdisjoint(free_variables(r)))
+        found = next((r for r in same if r in inner or not axes.keys() <= free_variables(r)), None)
+        if found is None:
+            break
+        bodies = _lift_reduce(form, bodies, found, axes, [], tables)
+    return bodies
 
 
 def _merged_siblings(bodies: tuple[Expr, ...], tables: Tables) -> tuple[Expr, ...]:
@@ -242,12 +258,14 @@ def _outermost(reductions: list[Reduce]) -> list[Reduce]:
     return [r for r in reductions if not any(r in set(scalar_nodes(*s.values)) for s in reductions if s is not r)]
 
 
-def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
-    return [form for form in _eager_forms(bodies) if isinstance(form, Reduce)]
+def _eager_reductions(bodies: tuple[Expr, ...], ragged: bool = False) -> list[Reduce]:
+    return [form for form in _eager_forms(bodies, ragged) if isinstance(form, Reduce)]
 
 
-def _eager_forms(bodies: tuple[Expr, ...]) -> list[Reduce | Cond]:
-    """Returns the folds and conditionals that are evaluated for every element, not in a branch, a loop or an operator, inner ones first."""
+def _eager_forms(bodies: tuple[Expr, ...], ragged: bool = False) -> list[Reduce | Cond]:
+    """Returns the folds and conditionals that are evaluated for every element, not in a branch, a loop or an operator, inner ones first; also
+    folds whose lengths data decides if `ragged`.
+    """
     done: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [(b, False) for b in reversed(bodies)]
     while stack:
@@ -260,7 +278,7 @@ def _eager_forms(bodies: tuple[Expr, ...]) -> list[Reduce | Cond]:
         stack.append((node, True))
         if isinstance(node, Item):
             form = node.form
-            if isinstance(form, Reduce) and is_ragged(form):
+            if isinstance(form, Reduce) and is_ragged(form) and not ragged:
                 stack += [(axis.extent, False) for axis in form.axes]
             elif isinstance(form, Reduce):
                 stack.append((form, True))

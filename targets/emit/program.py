@@ -271,7 +271,7 @@ class Program:
         if new:
             self._share(symbol, outer, loop, low, uses, passed)
         arguments = [*(argument for _, argument, _ in passed), outer.fault, tir(low), count]
-        types = [*(kind for _, _, kind in passed), "ptr", *["i64"] * 4, "ptr"]
+        types = [*(kind for _, _, kind in passed), "ptr", *["i64"] * 5, "ptr"]
         self._launch_shares(outer, loop, symbol, arguments, count, types)
 
     def _share(
@@ -281,7 +281,9 @@ class Program:
         unit, parameters = self.outline(outer, uses, passed)
         first = T.variable("first", "int64")
         given = first if not isinstance(low, int) else low
-        share, shares, iterations = (T.variable(name, "int64") for name in ("share", "shares", "iterations"))
+        begin, end, shares, iterations = (
+            T.variable(name, "int64") for name in ("begin", "end", "shares", "iterations")
+        )
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
@@ -293,9 +295,9 @@ class Program:
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
         ordered = is_ordered(loop.body)
         grain = max(loop.grain, 1) if loop.dynamic or ordered else 0
-        share_of = _Share(body, given, iterations, share, shares, counter, grain, ordered)
+        share_of = _Share(body, given, iterations, begin, end, shares, counter, grain, ordered)
         inner.block([*(a for a in moved if a not in here), share_of])
-        self.finish(symbol, unit, [*parameters, first, iterations, share, shares, counter], inner)
+        self.finish(symbol, unit, [*parameters, first, iterations, begin, end, shares, counter], inner)
 
     def _launch_shares(
         self, outer: Unit, loop: For, symbol: str, arguments: list[Any], count: Any, types: list[str]
@@ -311,8 +313,11 @@ class Program:
         share = T.variable(outer.fresh_name("share"), "int64")
         apart = self.helpers.runtime.call_apart(symbol, types)
         run = lambda *part: T.Evaluate(T.call(apart, "int32", *arguments, *part, data_of(tickets)))
-        launch = T.For(share, zero, shares, T.ForKind.PARALLEL, run(share, shares))
-        alone = T.IfThenElse(T.GT(count, zero), run(zero, one), None)  # no thread is woken for it
+        bound = lambda share: T.Div(T.Mul(count, share), shares)
+        launch = T.For(share, zero, shares, T.ForKind.PARALLEL, run(bound(share), bound(T.Add(share, one)), shares))
+        alone = T.IfThenElse(
+            T.GT(count, zero), run(zero, count, one), None
+        )  # no thread is woken, and nothing divided, for it
         outer.out.append(T.IfThenElse(T.GT(shares, one), launch, alone))
 
 
@@ -330,21 +335,26 @@ class _Share:
     """
 
     def __init__(
-        self, loop: For, low: Any, iterations: Any, share: Any, shares: Any, counter: Any, grain: int, ordered: bool
+        self,
+        loop: For,
+        low: Any,
+        iterations: Any,
+        begin: Any,
+        end: Any,
+        shares: Any,
+        counter: Any,
+        grain: int,
+        ordered: bool,
     ) -> None:
         self.loop, self.low, self.iterations, self.grain, self.ordered = loop, low, iterations, grain, ordered
-        self.share, self.shares, self.counter = share, shares, counter
+        self.begin, self.end, self.shares, self.counter = begin, end, shares, counter
 
     def emit(self, statements: Statements) -> None:
         """Emits the share's loop."""
         if self.grain:
             self._by_ticket(statements)
             return
-        one = T.IntImm("int64", 1)
-        begin = T.Div(T.Mul(self.iterations, self.share), self.shares)
-        end = T.Div(T.Mul(self.iterations, T.Add(self.share, one)), self.shares)
-        begin = statements.unit.bind("begin", i64, 1, begin)
-        self._chunk(statements, begin, T.Sub(end, begin))
+        self._chunk(statements, self.begin, T.Sub(self.end, self.begin))
 
     def _chunk(self, statements: Statements, begin: Any, size: Any) -> None:
         """Emits the loop over `size` iterations from `begin` on."""

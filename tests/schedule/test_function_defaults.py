@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from default_schedules import default_of
 
@@ -173,3 +175,75 @@ def test_folds_of_few_candidates_have_lanes_of_their_own():
     for flat in (False, True):
         assert ".vectorize" not in search(17, flat)[0] and '.vectorize("rx"' in search(17, flat)[-1]
     assert '.vectorize("rx"' in search(16, False)[0] and ".vectorize" not in search(16, False)[-1]
+
+
+def test_a_fold_that_two_results_of_a_function_need_is_one_stage():
+    """The scales of quantised blocks were folded once for the blocks, and again, in gathers, for the scales."""
+
+    def quantised(x: rd.f32["n"]):
+        def block(b):
+            scale = rd.max(rd.abs(b)) / 127
+            return b / scale, scale
+
+        return rd.map(block, x.reshape(-1, 32))
+
+    def scaled(x: rd.f32["n", "m"]):
+        return rd.map(lambda row: (row / rd.sum(row), rd.sum(row)), x)
+
+    for program in (quantised, scaled):
+        stages = rd.algorithm(program).schedule().complete().nest_text().split("produce ")[1:]
+        assert sum("fold " in stage for stage in stages) == 1
+    x = np.random.default_rng(0).random((5, 32), dtype=np.float32)
+    blocks, scales = rd.algorithm(quantised)(x.reshape(-1))
+    np.testing.assert_allclose(scales, x.max(axis=1) / 127, rtol=1e-6)
+    np.testing.assert_allclose(blocks, x / scales[:, None], rtol=1e-6)
+    np.testing.assert_allclose(rd.algorithm(scaled)(x)[1], x.sum(axis=1), rtol=1e-5)
+
+
+def test_folds_of_known_length_that_fit_a_chunk_have_no_partial_results():
+    """Where an array loop runs them in every iteration, threads for one chunk cost more than the fold."""
+
+    def normalised(x: rd.f32[40]):
+        return x / rd.sum(x).named("out")
+
+    def product(x: rd.f32[40], w: rd.f32[40, 100]):
+        return rd.matmul(x, w).named("out")
+
+    assert default_of(normalised).splitlines()[-1] == 's["out"].root().vectorize("r", interleave=4)'
+    assert default_of(product) == (
+        's["out"].root().split("r", 8).reorder("ro", "x", "ri").unroll("ri").vectorize("x", interleave=2)'
+    )
+
+
+def test_sums_that_stand_side_by_side_are_interleaved_only_as_far_as_registers_hold_them():
+    """Nine sums of four gangs were spilled, and rows of 28 had no whole group of gangs."""
+
+    def gradient(x: rd.f32["c", "n", "h + 2", "w + 2"], g: rd.f32["n", "h", "w"]):
+        def tap(c, dy, dx):
+            return rd.sum(rd.tabulate(g.shape, lambda i, y, z: x[c, i, y + dy, z + dx] * g[i, y, z]))
+
+        return rd.tabulate((x.shape[0], 3, 3), tap).named("out")
+
+    assert 'vectorize("rx")' in default_of(gradient) and 'unroll("dx")' in default_of(gradient)
+
+
+def test_ragged_folds_of_a_row_are_not_folded_again_for_each_of_its_elements():
+    """A softmax over the neighbours of a node took time quadratic in their number, for each element of the result."""
+
+    def attention(h: rd.f32["e", "d"], score: rd.f32["e"], first: rd.i64["n + 1"]):
+        def node(i):
+            s = score[first[i] : first[i + 1]]
+            weights = rd.exp(s - rd.max(s, initial=-1e30))
+            return (weights / rd.maximum(rd.sum(weights), 1e-9)) @ h[first[i] : first[i + 1]]
+
+        return rd.map(node, rd.iota(first.shape[0] - 1)).named("out")
+
+    algorithm = rd.algorithm(attention)
+    assert {"reduce_1", "reduce_2"} <= {*algorithm.schedule().stages}
+    first = np.array([0, 3, 3, 8])
+    h, score = np.random.default_rng(0).random((8, 5), dtype=np.float32), np.arange(8, dtype=np.float32)
+    expected = np.zeros((3, 5), np.float32)
+    for i, (a, b) in enumerate(pairwise(first)):
+        weights = np.exp(score[a:b] - score[a:b].max(initial=-1e30))
+        expected[i] = weights / max(weights.sum(), 1e-9) @ h[a:b]
+    np.testing.assert_allclose(algorithm(h, score, first), expected, rtol=1e-5)

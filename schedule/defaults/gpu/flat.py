@@ -8,14 +8,11 @@ and whole vectors move whatever their length. Indices are never divided (`flat_o
 
 from __future__ import annotations
 
-from raido.algo.graph.expr import Expr, Var
-from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.flat import flat_axes
 from raido.schedule.defaults.gpu.bindings import bind, fold_alone
 from raido.schedule.defaults.gpu.streams import elements_of_flat
-from raido.schedule.defaults.pixels import reads_inlined, shape_read, tells_apart
 from raido.schedule.machine import Gpu
-from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import placed_at
 
@@ -42,26 +39,4 @@ def decide_flat(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
 def is_flat(draft: Draft, stage: Stage) -> bool:
     """Whether the elements of a stage, or those that it folds to one value, are computed of those at the same index of arrays of its shape,
     and of constants."""
-    axes = stage.axes or stage.reduction_axes
-    if axes != stage.all_axes or stage.whole_axes or stage.update or not fold_alone(draft, stage):
-        return False
-    inlined = (name for name in draft.demand.inlined if reads_inlined(draft, stage, name))
-    sources = [stage, *map(draft.state.stage, inlined)]
-    if any(map(tells_apart, sources)):
-        return False
-    names, stages = draft.state.uses.names, draft.state.uses.stages
-    shapes = {array_name(load.array, names): shape_read(draft, load) for each in sources for load in loads_of(each)}
-    own, shape = tuple(axis.var for axis in axes), tuple(axis.extent for axis in axes)
-    for array, points in draft.demand.reads(stage.name).items():
-        read = stages.get(array)
-        if isinstance(read, Stage) and read.outer and array not in draft.demand.inlined:
-            return False  # computed in the loops of its readers
-        moving = [point for point in points if not all(is_fixed(e, own) for e in point)]
-        if array not in draft.demand.inlined and any(point != own or shapes.get(array) != shape for point in moving):
-            return False
-    return True
-
-
-def is_fixed(e: Expr | None, axes: tuple[Var, ...]) -> bool:
-    """Whether an index is the same for all elements of a stage."""
-    return e is not None and free_variables(e).isdisjoint(axes)
+    return fold_alone(draft, stage) and flat_axes(draft, stage) == stage.all_axes
