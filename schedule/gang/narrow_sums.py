@@ -18,11 +18,12 @@ from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.dtypes import f64
 from raido.algo.graph.expr import Expr, Node, Op, const, fresh
 from raido.schedule.gang.fold_lanes import free_variables_of
-from raido.schedule.gang.narrow_integers import Narrowing, type_of
+from raido.schedule.gang.narrow_integers import TYPES, Narrowing, type_of
 from raido.schedule.gang.variability import Variability
+from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.effects import buffers_read, is_scan, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statement, Store
-from raido.schedule.nest.values import Buffer, Read, new_serial
+from raido.schedule.nest.values import Read, register
 from raido.schedule.nest.walk import map_block, statements_within, with_blocks
 
 BYTES = 1 << 8  # elements of 8 bits, whose sum has 16 bits
@@ -34,16 +35,11 @@ Few = tuple[Alloc, Store, Fold, Fold]
 def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
     """Returns the nest with sums of narrow integers in vector loops accumulated in few bits."""
 
-    def inside(block: Block) -> Block:
-        return map_block(block, statement)
+    def narrowed(loop: For) -> Statement:
+        over_lanes = _in_blocks(loop, loop, (BLOCK,))  # whose lanes add to one sum
+        return _in_lanes(loop, vector_bits) if over_lanes is None else over_lanes[0]
 
-    def statement(s: Statement) -> Statement:
-        if isinstance(s, For) and s.kind == "vector":
-            return _over_lanes(s) or _in_lanes(s, vector_bits)
-        return with_blocks(s, inside, setups=False)
-
-    body = inside(nest.body)
-    return nest if body is nest.body else replace(nest, body=body)
+    return replace_vector_loops(nest, narrowed)
 
 
 def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statement, int] | None:
@@ -64,12 +60,6 @@ def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statemen
         if made is not None and (bits == 16 or block == blocks[-1]):
             return made if few else For(first, low, high, block, made, "serial", stage=loop.stage, loop=loop.loop), bits
     return None
-
-
-def _over_lanes(loop: For) -> Statement | None:
-    """A vector loop whose lanes add to one sum, with narrow partial sums; None if it has none."""
-    made = _in_blocks(loop, loop, (BLOCK,))
-    return None if made is None else made[0]
 
 
 def _in_lanes(loop: For, vector_bits: int) -> For:
@@ -134,11 +124,11 @@ def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:
     if bounds is None or (buffer.dtype.is_float and max(-bounds[0], bounds[1]) > BLOCK):
         return None
     low, high = most * min(bounds[0], 0), most * max(bounds[1], 0)
-    dtype = next((t for bits in (16, 32) if bits < buffer.dtype.bits and (t := type_of([(low, high)], bits))), None)
+    dtype = type_of([(low, high)], (t for bits, types in TYPES.items() if bits < buffer.dtype.bits for t in types))
     narrow = None if dtype is None else narrowing.narrow(value, dtype, dtype.bits)
     if dtype is None or narrow is None:
         return None
-    few = Buffer("few", dtype, (), "register", new_serial(), (), 1, None)
+    few = register("few", dtype)
     own, right, zero = fresh("left", dtype), fresh("right", dtype), const(dtype, 0)
     add = [Op("add", dtype, (own, e)) for e in (narrow, right)]
     into = Fold((few,), (), (add[0],), (own,), (right,), (add[1],), (zero,), "add")

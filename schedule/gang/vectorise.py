@@ -57,8 +57,6 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Nest,
-    Ordered,
-    Produce,
     Statement,
     Store,
     While,
@@ -159,22 +157,14 @@ class _Former:
     def _inside(self, s: Statement) -> list[Statement]:
         if isinstance(s, Block):
             return [self.block(s)]
-        if isinstance(s, For):
-            if s.kind == "vector":
-                return self._vector_loop(s)
-            self.around.append(s)
-            body = self.block(s.body)
-            self.around.pop()
-            return [replace(s, body=body)]
-        if isinstance(s, If):
-            return [If(s.condition, self.block(s.then), None if s.orelse is None else self.block(s.orelse))]
-        if isinstance(s, While):
-            return [While(self.block(s.setup), s.condition, self.block(s.body))]
-        if isinstance(s, Produce):
-            return [Produce(s.stage, self.block(s.body))]
-        if isinstance(s, Ordered):
-            return [Ordered(self.block(s.body))]
-        return [s]
+        if not isinstance(s, For):
+            return [with_blocks(s, self.block)]
+        if s.kind == "vector":
+            return self._vector_loop(s)
+        self.around.append(s)
+        body = self.block(s.body)
+        self.around.pop()
+        return [replace(s, body=body)]
 
     # --- one vector loop
 
