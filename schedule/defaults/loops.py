@@ -106,7 +106,8 @@ def decide_loops(draft: Draft, name: str) -> None:
             matrices and decide_product_loops(draft, stage, vector)
         ):
             return
-        unroll_and_jam = 0 if stage.outer or is_sliding(draft, name) else rows_of_register_tile(draft, stage, vector)
+        slides = draft.state.plan(name).store is not None
+        unroll_and_jam = 0 if stage.outer or slides else rows_of_register_tile(draft, stage, vector)
         if unroll_and_jam:
             decide_rows_side_by_side(draft, stage, stage.axes[-2].name, unroll_and_jam)
         if vector is not None:
@@ -297,11 +298,6 @@ def decide_rows_side_by_side(draft: Draft, stage: Stage, row: str, unroll_and_ja
     if draft.decide(stage.name, "split", axis=row, factor=unroll_and_jam):
         draft.decide(stage.name, "reorder", axes=(row + "o", stage.axes[-1].name, row + "i"))
         draft.decide(stage.name, "unroll", axis=row + "i")
-
-
-def is_sliding(draft: Draft, name: str) -> bool:
-    """Whether a stage computes only the rows that are new in its reader's sliding window."""
-    return draft.state.plan(name).store is not None
 
 
 def decide_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], unroll_and_jam: int) -> None:

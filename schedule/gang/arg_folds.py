@@ -23,7 +23,7 @@ def arg_fold(fold: Fold) -> tuple[str, tuple[Expr, ...]] | None:
         pick = picked(fold.buffers[0].dtype, better, fold.left, fold.right)
         if fold.combine == pick and _is_lowest(fold.neutral, better):
             value = _value(fold)
-            taken = None if value is None else dict(zip(fold.right, value, strict=True))
+            taken = dict(zip(fold.right, value or fold.right, strict=True))
             if value is not None and fold.step == tuple(substitute(e, taken) for e in pick):
                 return better, value
     return None

@@ -42,7 +42,7 @@ def narrow_integers(nest: Nest) -> Nest:
 
 
 def _narrowed_loop(loop: For) -> For:
-    if any(True for s in statements_within(loop.body) for _ in blocks_of(s)):
+    if any(map(blocks_of, statements_within(loop.body))):
         return loop  # names may change in loops inside
     nodes = topological(*(e for s in statements_within(loop.body) for e in expressions_of(s)))
     if not any(_narrows(e) for e in nodes):

@@ -88,9 +88,6 @@ class GangValues:
         self.transposed: dict[Read, Vectors] = {}
         self._elements: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
 
-    def _ramp(self, base: Expr, stride: int) -> NestExpr:
-        return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
-
     # --- how an index moves with the lane
 
     def motion(self, e: NestExpr) -> Motion | None:
@@ -181,7 +178,8 @@ class GangValues:
             return self.vectors[e]
         motion = self.motion(e) if e.dtype is i64 else None
         if motion is not None:
-            return tuple(self._ramp(base, motion[1]) for base in motion[0])
+            bases, stride = motion
+            return tuple(Ramp(e, stride, self.lanes) if stride else Splat(e, self.lanes) for e in bases)
         if isinstance(e, Op):
             args = [self.memo[a] for a in e.args]
             return tuple(Op(e.name, e.dtype, tuple(a[g] for a in args)) for g in range(self.gangs))

@@ -227,7 +227,7 @@ class _Former:
         """Emits whole groups, the last one moved back: a large body has the same code for all of them, a small one separate
         code for the last, which is faster."""
         _, lanes, gangs = self.describe(loop)
-        large = _work(loop) > _LARGE_BODY
+        large = sum(len(topological(*expressions_of(s))) for s in statements_within(loop.body)) > _LARGE_BODY
         width = lanes * gangs if large else lanes
         turn, var = Var(f"{loop.var.name}_turn", i64, loop.var.serial), _bound(loop)
         body = self._body(loop, gangs if large else 1, var, None)
@@ -373,11 +373,6 @@ def _has_inner_loop(loop: For) -> bool:
     return any(
         isinstance(s, While) or (isinstance(s, For) and s.kind == "serial") for s in statements_within(loop.body)
     )
-
-
-def _work(loop: For) -> int:
-    """The number of expression nodes in the body, a measure of its code size."""
-    return sum(len(topological(*expressions_of(s))) for s in statements_within(loop.body))
 
 
 def _narrowest(loop: For, info: Variability) -> int:

@@ -25,11 +25,11 @@ from raido.algo.graph.expr import (
     Result,
     Update,
     Var,
+    conjunction,
     const,
     if_else,
 )
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, topological
-from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.tables import Tables, fold_constants
 
 MOST = 64  # elements of changed arrays: loops that fill arrays change a few; time grows with the square
@@ -101,7 +101,7 @@ class Elements:
             values |= {update.left[0]: old, update.right[0]: new}
             (new,) = self.tables.rewrite(update.combine, lambda node: node, values)
         made = self._with_elements(new)
-        return None if made is None else folded(if_else(all_of([folded(t) for t in tests]), (made,), (old,))[0])
+        return None if made is None else folded(if_else(conjunction([folded(t) for t in tests]), (made,), (old,))[0])
 
 
 def changed_indices(

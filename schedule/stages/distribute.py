@@ -104,7 +104,7 @@ def _exchange(
         if state in exchange.sizes:
             longest = Count(Result(closed, exchange.longest_at[state]), None)
             elements[Count(Result(form, k), None)] = sizes[state] = Count(made, longest)
-    return _replaced(roots, elements, tables)
+    return rewritten(roots, tables.renew(topological(*roots), dict(elements)))
 
 
 class _Exchange:
@@ -301,8 +301,3 @@ def _move(axes: tuple[Axis, ...], body: Expr, tables: Tables) -> Result:
     made = Generate(axes, (body,))
     tables.kinds[made] = "move"
     return Result(made, 0)
-
-
-def _replaced(roots: tuple[Array, ...], values: Mapping[Any, Node], tables: Tables) -> tuple[Array, ...]:
-    """Returns the graph with whole arrays replaced."""
-    return rewritten(roots, tables.renew(topological(*roots), dict(values)))

@@ -8,7 +8,6 @@ and whole vectors move whatever their length. Indices are never divided (`flat_o
 
 from __future__ import annotations
 
-from raido.algo.graph.expr import Expr, Var
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.gpu.bindings import bind, fold_alone
@@ -56,12 +55,9 @@ def is_flat(draft: Draft, stage: Stage) -> bool:
         read = stages.get(array)
         if isinstance(read, Stage) and read.outer and array not in draft.demand.inlined:
             return False  # computed in the loops of its readers
-        moving = [point for point in points if not all(is_fixed(e, own) for e in point)]
+        moving = [
+            point for point in points if not all(e is not None and free_variables(e).isdisjoint(own) for e in point)
+        ]
         if array not in draft.demand.inlined and any(point != own or shapes.get(array) != shape for point in moving):
             return False
     return True
-
-
-def is_fixed(e: Expr | None, axes: tuple[Var, ...]) -> bool:
-    """Whether an index is the same for all elements of a stage."""
-    return e is not None and free_variables(e).isdisjoint(axes)

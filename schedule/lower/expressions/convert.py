@@ -29,6 +29,7 @@ from raido.algo.graph.expr import (
     SizeVar,
     Var,
     While,
+    conjunction,
     const,
 )
 from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
@@ -462,14 +463,6 @@ def fold_choice(node: Op, args: tuple[Expr, ...]) -> Node:
             if isinstance(one, Const):
                 return other if bool(one.value) == (node.name == "logical_and") else one
     return node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
-
-
-def conjunction(parts: Iterable[Expr]) -> Expr:
-    """The conjunction of the parts; true if there are none."""
-    total: Expr | None = None
-    for part in parts:
-        total = part if total is None else Op("logical_and", bool_, (total, part))
-    return const(bool_, True) if total is None else total
 
 
 def _is_narrow(i: Expr) -> bool:

@@ -16,11 +16,11 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import interval
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
+from raido.algo.graph.expr import Expr, Node, Op, Result, Var, conjunction, fresh
 from raido.schedule.checks.levels import bound
 from raido.schedule.checks.matrix_units import DEPTH
 from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
-from raido.schedule.lower.expressions.convert import Converter, conjunction
+from raido.schedule.lower.expressions.convert import Converter
 from raido.schedule.lower.expressions.emit import Emitter
 from raido.schedule.lower.loop_cursor import LoopCursor, Phase
 from raido.schedule.lower.loops import mirror

@@ -22,10 +22,9 @@ from functools import partial
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Op, fresh
+from raido.algo.graph.expr import Expr, Op, conjunction, fresh
 from raido.algo.graph.reduction import is_arithmetic, is_exact
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, carried
 from raido.schedule.lower.loops.versions import as_comparison
 from raido.schedule.lower.strategies.blocks import Blocks, LastPass, is_chain, lanes_of_total, loops_along

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const
+from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, conjunction, const
 from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.reduction import components
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.lower.expressions.index_checks import is_affine
 from raido.schedule.lower.loop_cursor import LoopCursor, Phase, over_reduced, over_results
 from raido.schedule.lower.strategies.private_bins import PrivateBins

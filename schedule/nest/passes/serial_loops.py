@@ -17,11 +17,11 @@ loops inside, in which no other memory is swapped. A failed check ends data-depe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import replace
 from operator import is_
 
-from raido.schedule.nest.effects import buffers_read, touched, written
+from raido.schedule.nest.effects import buffers_read, touched, viewed, written
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
@@ -39,15 +39,14 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.passes.rows_outside import FEW, exchange
 from raido.schedule.nest.replace_buffers import replace_buffers
 from raido.schedule.nest.values import Buffer, Read, elements_of, indices_of, new_serial, replaced
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks, with_statements
 
 
 def serial_loops(nest: Nest) -> Nest:
     """Makes each array loop that one thread runs a stage of its own."""
     if not any(isinstance(s, (For, While)) for s in _on_host(nest.body)):
         return nest
-    viewed = {b for s in statements_within(nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
-    body = _block(nest.body, viewed, frozenset(nest.inputs))
+    body = _block(nest.body, viewed(nest.body), frozenset(nest.inputs))
     return nest if body is nest.body else replace(nest, body=body)
 
 
@@ -136,18 +135,12 @@ def _is_own(buffer: Buffer) -> bool:
     return _is_few(buffer) and buffer.scope == "heap"
 
 
-def _on_host(block: Block) -> list[Statement]:
-    """Returns the statements of the host level in a block, without those inside stages."""
-    found: list[Statement] = []
+def _on_host(block: Block) -> Iterator[Statement]:
+    """Yields the statements of the host level in a block, without those inside stages."""
     for s in block.statements:
-        found.append(s)
-        if isinstance(s, Block):
-            found += _on_host(s)
-        elif isinstance(s, (For, While)):
-            found += _on_host(s.body)
-        elif isinstance(s, If):
-            found += [*_on_host(s.then), *(_on_host(s.orelse) if s.orelse else ())]
-    return found
+        yield s
+        for inner in () if isinstance(s, Produce) else (s,) if isinstance(s, Block) else blocks_of(s):
+            yield from _on_host(inner)
 
 
 def _is_stored_first(buffer: Buffer, loop: For | While) -> bool:

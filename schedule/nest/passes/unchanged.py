@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -227,14 +228,7 @@ def _is_known_outside(e: Expr, assumptions: Assumptions) -> bool:
 
 def _extreme(name: str, bounds: Sequence[Expr], assumptions: Assumptions) -> Expr:
     """Returns the least ("minimum"), or the greatest, of some bounds."""
-    found = bounds[0]
-    for bound in bounds[1:]:
-        first, last = (found, bound) if assumptions.less_equal(found, bound) else (bound, found)
-        if assumptions.less_equal(first, last):
-            found = first if name == "minimum" else last
-        else:
-            found = ix.minimum(found, bound) if name == "minimum" else ix.maximum(found, bound)
-    return found
+    return reduce(lambda one, other: _narrower(name, one, other, assumptions, -1), bounds)
 
 
 def _narrower(name: str, bound: Any, other: Expr, assumptions: Assumptions, few: int) -> Any:

@@ -36,6 +36,7 @@ from raido.algo.graph.expr import (
     SizeVar,
     Update,
     Var,
+    conjunction,
     const,
     fresh,
 )
@@ -43,7 +44,7 @@ from raido.algo.graph.faults import can_fault, is_index_of
 from raido.algo.graph.node import with_fields
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
-from raido.schedule.stages.checks import all_of, checked_index
+from raido.schedule.stages.checks import checked_index
 from raido.schedule.stages.tables import Tables
 
 
@@ -191,10 +192,10 @@ def _guard(
     """Makes steps name the index −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` indices, too."""
     last = named[-1]
     if tests:
-        indices[last] = Op("select", i64, (all_of(tests), indices[last], const(i64, -1)))
+        indices[last] = Op("select", i64, (conjunction(tests), indices[last], const(i64, -1)))
     if lazy:
         none = (*[const(i64, -1)] * len(named), *(const(value.dtype, 0) for value in values))
-        cond = Cond(all_of(lazy), (*(indices[d] for d in named), *values), none)
+        cond = Cond(conjunction(lazy), (*(indices[d] for d in named), *values), none)
         for k, d in enumerate(named):
             indices[d] = Item(cond, k)
         values[:] = [Item(cond, len(named) + k) for k in range(len(values))]
@@ -441,12 +442,8 @@ def _kept_bounds(var: Var, reach: _Reach) -> list[Expr]:
     bounds += [Op("lt", bool_, (var, high)) for high in reach.high]
     if reach.stride is not None:
         start, stride = reach.stride
-        bounds.append(_at_stride(var, start, stride))
+        bounds.append(Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, stride))), const(i64, 0))))
     return bounds
-
-
-def _at_stride(var: Var, start: Expr, stride: int) -> Expr:
-    return Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, stride))), const(i64, 0)))
 
 
 def _strided_axis(
@@ -484,7 +481,7 @@ def _strided_axis(
         rest += _kept_bounds(axis.var, reach)
         if not _is_inside(first, span, axis.extent, assumptions):
             inside = (Op("le", bool_, (const(i64, 0), axis.var)), Op("lt", bool_, (axis.var, axis.extent)))
-            lazy.append(all_of(inside))
+            lazy.append(conjunction(inside))
         return Axis(var, span if assumptions.nonnegative(span) else ix.maximum(span, 0)), ix.add(first, var)
     stride = 1
     if reach.stride is not None:
