@@ -8,7 +8,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_row_tiles, has_chain
-from raido.schedule.defaults.demand import decides_lengths, is_divergent
+from raido.schedule.defaults.demand import decides_lengths, is_divergent, with_inlined
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.few_folds import are_few_folds, decide_few_folds
 from raido.schedule.defaults.function_products import decide_product_of_function, decide_rows_of_products
@@ -30,7 +30,6 @@ from raido.schedule.defaults.queries import (
     ENOUGH_TASKS,
     array_of,
     contiguity,
-    inlined_into,
     is_little_work,
     longest_chunk,
     row_axis,
@@ -353,8 +352,7 @@ def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | Non
 
 def dynamic(draft: Draft, stage: Stage) -> dict[str, bool]:
     """Returns the option that distributes iterations of uneven length dynamically; loops of stages inlined into this one count."""
-    whole = (stage, *(made for made, _ in inlined_into(draft, stage)))
-    return {"dynamic": True} if any(map(is_divergent, whole)) else {}
+    return {"dynamic": True} if any(map(is_divergent, with_inlined(draft.state, draft.demand, stage.name))) else {}
 
 
 def chain_chunk(draft: Draft, stage: Stage) -> int:

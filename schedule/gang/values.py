@@ -58,26 +58,25 @@ class Partial:
     indexed: bool
 
 
+@dataclass(eq=False)
 class GangValues:
     """The lanes of `gangs` gangs that start at `base`, and the values known in them.
 
     steps: the variables of the loops around as their initial values and multiples of their steps.
     """
 
-    def __init__(
-        self,
-        loop: For,
-        info: Variability,
-        lanes: int,
-        gangs: int,
-        base: Expr,
-        registers: Registers,
-        steps: Mapping[Var, Expr],
-    ) -> None:
-        self.loop, self.info, self.lanes, self.gangs, self.base = loop, info, lanes, gangs, base
-        self.registers, self.steps = registers, steps
-        bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
-        self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
+    loop: For
+    info: Variability
+    lanes: int
+    gangs: int
+    base: Expr
+    registers: Registers
+    steps: Mapping[Var, Expr]
+
+    def __post_init__(self) -> None:
+        step = self.loop.step
+        bases = tuple(ix.add(self.base, g * self.lanes * step) for g in range(self.gangs))
+        self.motions: dict[NestExpr, Motion | None] = {self.loop.var: (bases, step)}
         self.vectors: dict[Var, Vectors] = {}
         self.meanings = Meanings()
         self.gang_buffers: dict[Buffer, tuple[Buffer, ...]] = {}

@@ -316,7 +316,7 @@ class _Former:
     def _body(self, loop: For, gangs: int, base: Expr, high: Expr | None) -> Block:
         info, lanes, _ = self.describe(loop)
         steps = {s.var: ix.add(s.low, ix.mul(s.var, s.step)) for s in self.around if s.step > 1}
-        return GangBody(loop, info, lanes, gangs, base, high, self.partials, self.registers, steps).block
+        return GangBody(loop, info, lanes, gangs, base, self.registers, steps, self.partials, high).block
 
 
 def _bound(loop: For) -> Var:

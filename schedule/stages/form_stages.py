@@ -161,9 +161,7 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
             return e
         if all(isinstance(n, Const | SizeVar | Op) for n in topological(e)):
             return e
-        form = Generate((), (e,))
-        tables.kinds[form] = "scalar"
-        return Load(Result(form, 0), (), False)
+        return tables.scalar(e, "scalar")
 
     def change(new: Node) -> Node:
         if isinstance(new, ArrayLoop):

@@ -27,23 +27,20 @@ from raido.algo.graph.expr import (
     Filter,
     Generate,
     Item,
-    Load,
     Loop,
     Op,
-    Reduce,
     Result,
     Scan,
     Sort,
     Update,
     Var,
-    axes_like,
     const,
-    fresh,
     if_else,
     zeros,
 )
 from raido.algo.graph.faults import can_fault, risky
 from raido.algo.graph.node import Node, with_fields
+from raido.algo.graph.reduction import fold_of
 from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables
@@ -195,22 +192,13 @@ def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
     if not any(isinstance(node, Item) or can_fault(node) for node in within):
         return second if first is None else Op("logical_and", bool_, (first, second))
     body = second if first is None else if_else(first, (second,), (const(bool_, False),))[0]
-    form = Generate((), (body,))
-    tables.kinds[form] = "condition"
-    return Load(Result(form, 0), (), False)
+    return tables.scalar(body, "condition")
 
 
 def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
     """Returns whether a predicate holds anywhere along some axes, as an element of a form of its own, computed once."""
-    own = axes_like(axes)
-    renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
-    (value,) = tables.rewrite((predicate,), lambda node: node, renamed)
-    left, right = fresh("a", bool_), fresh("b", bool_)
-    combine = (Op("logical_or", bool_, (left, right)),)
-    some = Item(Reduce(own, (left,), (right,), combine, (const(bool_, False),), (value,), True, "logical_or"), 0)
-    form = Generate((), (some,))
-    tables.kinds[form] = "condition"
-    return Load(Result(form, 0), (), False)
+    own, value = tables.over_new_axes(predicate, axes)
+    return tables.scalar(fold_of(own, value, "logical_or", False), "condition")
 
 
 def _asks(form: Node, guard: Expr) -> bool:

@@ -44,7 +44,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import Node, field_names, with_fields
 from raido.algo.graph.primitives import DIVISIONS
-from raido.algo.graph.reduction import contracted_product, identity_of
+from raido.algo.graph.reduction import contracted_product, fold_of, identity_of
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
 from raido.schedule.stages.checks import checked_index, within
 from raido.schedule.stages.inline import inline_moves
@@ -288,9 +288,7 @@ class _Bounding:
         own = tuple(Axis(fresh(axis.name), self.memo[axis].extent) for axis in outer)
         renamed = {a.var: b.var for a, b in zip(outer, own, strict=True)}
         (value,) = self.tables.rewrite((value,), lambda node: node, renamed)
-        left, right = fresh("a"), fresh("b")
-        fields = (left,), (right,), (Op("maximum", i64, (left, right)),), (const(i64, 0),), (value,), True, "maximum"
-        most = Item(Reduce(own, *fields), 0) if own else Op("maximum", i64, (value, const(i64, 0)))
+        most = fold_of(own, value, "maximum", 0) if own else Op("maximum", i64, (value, const(i64, 0)))
         return Count(Result(self._made(Generate((), (most,)), "size"), 0), None)
 
 

@@ -41,7 +41,6 @@ from raido.algo.graph.expr import (
     Result,
     Var,
     While,
-    axes_like,
     const,
     fresh,
     fresh_axes,
@@ -231,17 +230,13 @@ class _Converting:
     def _as_array(self, value: Any, shape: tuple[Expr, ...]) -> Result:
         """Returns an index move that reads each element of a private array."""
         axes = fresh_axes(shape)
-        return self._moved(Generate(axes, (_element(value, axes),)))
+        return self.tables.made(Generate(axes, (_element(value, axes),)), "move")
 
     def _branches(self, form: ArrayCond, index: int) -> Result:
         axes = fresh_axes(form.then[index].shape)
         indices = tuple(axis.var for axis in axes)
         choice = Cond(form.predicate, *((Load(side[index], indices, False),) for side in (form.then, form.orelse)))
-        return self._moved(Generate(axes, (Item(choice, 0),)))
-
-    def _moved(self, form: Generate) -> Result:
-        self.tables.kinds[form] = "move"
-        return Result(form, 0)
+        return self.tables.made(Generate(axes, (Item(choice, 0),)), "move")
 
     def _kept(self, form: Generate) -> Generate:
         """Returns a form whose elements contain folds or loops, as one that reads them from private memory, computed once."""
@@ -254,9 +249,7 @@ class _Converting:
         return made
 
     def _fill(self, axes: Sequence[Axis], body: Expr) -> Fill:
-        own = axes_like(axes)
-        renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
-        return Fill(own, self.tables.rewrite((body,), lambda node: node, renamed)[0])
+        return Fill(*self.tables.over_new_axes(body, axes))
 
 
 def _element(value: Any, axes: Sequence[Axis]) -> Any:

@@ -15,11 +15,13 @@ from raido.algo.graph.expr import (
     Const,
     Expr,
     Generate,
+    Load,
     Node,
     Op,
     Parameter,
     Result,
     Var,
+    axes_like,
     const,
     fresh,
 )
@@ -67,6 +69,20 @@ class Tables:
             for table in (self.kinds, self.ranks, self.outer, self.parents, *marks):
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
+
+    def made(self, form: Generate, kind: str) -> Result:
+        """Returns the first result of a new form of that kind."""
+        self.kinds[form] = kind
+        return Result(form, 0)
+
+    def scalar(self, body: Expr, kind: str) -> Load:
+        """Returns a scalar that is computed once, by a new form of that kind."""
+        return Load(self.made(Generate((), (body,)), kind), (), False)
+
+    def over_new_axes(self, e: Any, axes: Sequence[Axis]) -> tuple[tuple[Axis, ...], Any]:
+        """Returns new axes of the same extents, and an expression with the variables of the old ones replaced."""
+        own = axes_like(axes)
+        return own, self.rewrite((e,), lambda node: node, {a.var: b.var for a, b in zip(axes, own, strict=True)})[0]
 
     def first_equal(self, form: Generate) -> Generate:
         """Returns the first lifted fold that is equal up to renaming of bound variables, which is computed for all."""

@@ -12,9 +12,8 @@ from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.gpu.bindings import bind, fold_alone
 from raido.schedule.defaults.gpu.streams import elements_of_flat
-from raido.schedule.defaults.pixels import reads_inlined, shape_read, tells_apart
+from raido.schedule.defaults.pixels import shapes_read_alike
 from raido.schedule.machine import Gpu
-from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import placed_at
 
@@ -44,12 +43,9 @@ def is_flat(draft: Draft, stage: Stage) -> bool:
     axes = stage.axes or stage.reduction_axes
     if axes != stage.all_axes or stage.whole_axes or stage.update or not fold_alone(draft, stage):
         return False
-    inlined = (name for name in draft.demand.inlined if reads_inlined(draft, stage, name))
-    sources = [stage, *map(draft.state.stage, inlined)]
-    if any(map(tells_apart, sources)):
+    shapes, stages = shapes_read_alike(draft, stage), draft.state.uses.stages
+    if shapes is None:
         return False
-    names, stages = draft.state.uses.names, draft.state.uses.stages
-    shapes = {array_name(load.array, names): shape_read(draft, load) for each in sources for load in loads_of(each)}
     own, shape = tuple(axis.var for axis in axes), tuple(axis.extent for axis in axes)
     for array, points in draft.demand.reads(stage.name).items():
         read = stages.get(array)

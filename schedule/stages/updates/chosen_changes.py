@@ -203,8 +203,7 @@ def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:
     own = tuple(axis.var for axis in axes)
     value = change.bodies[0] if isinstance(change, Generate) else Load(Result(change, 0), own, False)
     chosen = Generate(axes, (Op("select", value.dtype, (test, value, Load(now, own, False))),))
-    tables.kinds[chosen] = "update"
-    return Result(chosen, 0)
+    return tables.made(chosen, "update")
 
 
 def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
@@ -215,6 +214,4 @@ def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
         for node in nodes
     ):
         return test
-    asked = Generate((), (made_for_elements(test, array.shape),))
-    tables.kinds[asked] = "condition"
-    return Load(Result(asked, 0), (), False)
+    return tables.scalar(made_for_elements(test, array.shape), "condition")
