@@ -28,9 +28,8 @@ from raido.schedule.gang.arg_folds import arg_fold, picked
 from raido.schedule.nest.effects import accesses, bound_within, buffers_read, is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Nest, Statement, Store
 from raido.schedule.nest.replace_buffers import map_expressions
-from raido.schedule.nest.uses import fields_of
 from raido.schedule.nest.values import Buffer, NestExpr, Read, converted, new_serial
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks
 
 NOWHERE = const(i64, (1 << 63) - 1)
 INDEX_TYPES = (
@@ -114,8 +113,7 @@ def _paths(s: Statement, around: tuple[Statement, ...] = ()) -> list[tuple[State
         return [(*around, s)]
     if isinstance(s, Block):
         return [path for each in s.statements for path in _paths(each, around)]
-    inside = (getattr(s, name) for name in fields_of(type(s)))
-    return [path for block in inside if isinstance(block, Block) for path in _paths(block, (*around, s))]
+    return [path for block in blocks_of(s) for path in _paths(block, (*around, s))]
 
 
 def _variables(expressions: Sequence[NestExpr]) -> set[Node]:

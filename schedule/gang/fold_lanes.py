@@ -158,10 +158,7 @@ def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Ite
 
     def merge(a: tuple[NestExpr, ...], b: tuple[NestExpr, ...], lanes: int) -> tuple[NestExpr, ...]:
         operands = dict(zip(fold.left + fold.right, a + b, strict=True))
-        if lanes > 1:
-            values = tuple(widen(e, operands, lanes) for e in fold.combine)
-        else:
-            values = tuple(substitute(e, operands) for e in fold.combine)
+        values = tuple(widen(e, operands, lanes) if lanes > 1 else substitute(e, operands) for e in fold.combine)
         parts = {part: name("part", part, lanes) for part in shared_parts(values)}
         values = tuple(substitute(value, parts) for value in values)
         return tuple(name("both", value, lanes) if lanes > 1 else keep(value) for value in values)

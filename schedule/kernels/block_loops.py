@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
@@ -136,9 +137,7 @@ def in_turn(
 ) -> Block:
     """The blocks number `slot`, `slot + slots`, … of all iterations of a chain, the last loop fastest; or as many that draw a ticket."""
     turn, number = fresh("turn"), fresh("number")
-    total: Expr = ix.as_index(1)
-    for each in trips:
-        total = ix.mul(total, each)
+    total: Expr = reduce(ix.mul, trips)
     numbers: list[Expr] = []
     rest: Expr = number
     for each in reversed(trips[1:]):

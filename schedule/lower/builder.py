@@ -7,7 +7,7 @@ computed in scope k. A read of memory depends on the innermost open block in whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -72,6 +72,11 @@ class Builder:
         self.scope.statements.append(statement)
         for write in writes(statement):
             self.changes(write.buffer)
+
+    def store(self, buffers: Iterable[Buffer], indices: tuple[Any, ...], values: Iterable[NestExpr]) -> None:
+        """Stores a value into each of some buffers, at the same indices."""
+        for buffer, value in zip(buffers, values, strict=True):
+            self.add(Store(buffer, indices, value))
 
     def check(self, check: Check) -> None:
         """Adds a check, unless an enclosing scope has tested the same condition: only the first failure is recorded."""
@@ -143,6 +148,19 @@ class Builder:
     def branch(self, condition: NestExpr, then: Scope, otherwise: Scope) -> None:
         """Adds an `if` with two finished blocks."""
         self.add(If(condition, closed(then), closed(otherwise)))
+
+    def by_length(self, count: Expr, most: Expr, few: Callable[[], None], many: Callable[[], None]) -> None:
+        """Emits `few()` where a count is at most `most`, else `many()`: in a branch unless it is known which."""
+        if self.assumptions.less_equal(count, most):
+            few()
+        elif self.assumptions.less(most, count):
+            many()
+        else:
+            with self.block(branch=True) as then:
+                few()
+            with self.block(branch=True) as otherwise:
+                many()
+            self.branch(Op("le", bool_, (count, most)), then, otherwise)
 
     @contextmanager
     def iteration(self, var: Var, condition: NestExpr, *known: Expr) -> Iterator[Scope]:

@@ -22,7 +22,7 @@ from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.reduction import components
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.expressions.index_checks import is_affine
-from raido.schedule.lower.loop_cursor import LoopCursor, Phase, over_reduced, over_results
+from raido.schedule.lower.loop_cursor import LoopCursor, Phase, cloned, over_reduced, over_results
 from raido.schedule.lower.strategies.private_bins import PrivateBins
 from raido.schedule.lower.strategies.sorted_updates import SortedUpdates
 from raido.schedule.lower.strategies.update_tiles import NOTHING, Made, UpdateTiles
@@ -97,7 +97,7 @@ class Updates:
     def run(self, cursor: LoopCursor, position: int, phase: Phase) -> None:
         """Emits one phase over the loops from `position` on."""
         self.loops.placer.begin_pass()
-        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position)
+        self.loops.level(cloned(cursor, phase=phase), position)
 
     def open_axes(self, cursor: LoopCursor) -> tuple[Axis, ...]:
         """The result's axes that no loop has chosen yet."""

@@ -99,8 +99,9 @@ def names_of(loop: While) -> dict[Node, Expr]:
 
 
 def increment_of(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> Const | None:
-    """Returns the constant that every iteration adds to a register, which nothing else in the loop changes; None where it is not so. named: the
-    values of names.
+    """Returns the constant that every iteration adds to a register, which nothing else in the loop changes; None without one.
+
+    named: the values of names.
     """
     stores = [s for s in loop.body.statements if register in written(s)]
     if len(stores) != 1 or register in written(loop.setup):
