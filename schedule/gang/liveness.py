@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph.expr import Const, Op
+from raido.algo.graph.index import COMPARISONS
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import touched
 from raido.schedule.nest.nodes import Alloc, Statement, Store, While
 from raido.schedule.nest.passes.own_counters import increment_of, names_of
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def split_condition(
         if isinstance(part, Op) and part.name == "logical_and":
             stack.extend(reversed(part.args))
             continue
-        agreed = isinstance(part, Op) and part.name in _COMPARISONS
+        agreed = isinstance(part, Op) and part.name in COMPARISONS
         agreed = agreed and all(a in names or not info.varies(a) for a in part.args)  # type: ignore[attr-defined]
         (common if agreed else each).append(part)
     return each, common

@@ -30,7 +30,6 @@ from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.values import converted
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 BITWISE = ("bit_and", "bit_or", "bit_xor", "bit_not")
 TYPES = {16: (u16, i16), 32: (i32, u32)}  # by their bits, those in which integers are computed
 WHOLE = ("shr", "floordiv", "floormod", "minimum", "maximum", "abs")
@@ -62,7 +61,7 @@ def _narrowed_loop(loop: For) -> For:
 
 def _narrows(e: Node) -> bool:
     """Whether an expression casts an integer wider than 16 bits to a narrower one, or compares integers wider than 16 bits."""
-    if not isinstance(e, Op) or e.name not in ("cast", *COMPARISONS):
+    if not isinstance(e, Op) or e.name not in ("cast", *ix.COMPARISONS):
         return False
     if e.name == "cast":
         return e.dtype.is_integer and is_wider(e.args[0], max(16, e.dtype.bits))
@@ -95,7 +94,7 @@ class Narrowing(IntegerRanges):
         """A cast to a narrower integer with its operand in as few bits as possible, likewise a comparison; other expressions unchanged."""
         if not isinstance(e, Op) or not _narrows(e):
             return e
-        if e.name in COMPARISONS:
+        if e.name in ix.COMPARISONS:
             return self._comparison(e)
         meaning = self.meaning(e.args[0])
         if not isinstance(meaning, Op):

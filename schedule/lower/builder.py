@@ -273,28 +273,22 @@ def end_if_entered(low: Expr, high: Expr, assumptions: Assumptions) -> Expr:
     parts that are at most `low`."""
     if isinstance(high, Op) and high.name == "minimum":
         return ix.minimum(*(end_if_entered(low, a, assumptions) for a in high.args))
-    while isinstance(high, Op) and high.name == "maximum":
-        a, b = high.args
-        if assumptions.less_equal(a, low):
-            high = b
-        elif assumptions.less_equal(b, low):
-            high = a
-        else:
-            break
-    return high
+    return _without_parts(high, "maximum", lambda part: assumptions.less_equal(part, low))
 
 
 def begin_if_entered(low: Expr, high: Expr, assumptions: Assumptions) -> Expr:
     """`low`, simplified under the assumption that the loop low..high has an iteration: a minimum loses parts that are at least `high`."""
-    while isinstance(low, Op) and low.name == "minimum":
-        a, b = low.args
-        if assumptions.less_equal(high, b):
-            low = a
-        elif assumptions.less_equal(high, a):
-            low = b
-        else:
+    return _without_parts(low, "minimum", lambda part: assumptions.less_equal(high, part))
+
+
+def _without_parts(e: Expr, name: str, leaves: Callable[[Expr], bool]) -> Expr:
+    """An extreme without the operands that leave it, of which one stays."""
+    while isinstance(e, Op) and e.name == name:
+        a, b = e.args
+        if not (leaves(a) or leaves(b)):
             break
-    return low
+        e = b if leaves(a) else a
+    return e
 
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:

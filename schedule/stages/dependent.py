@@ -113,10 +113,8 @@ def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
     states = {state for node in nodes if isinstance(node, ArrayLoop | ArrayWhile) for state in node.state}
     for node in nodes:
         new = rebuild(node, memo.__getitem__)
-        if isinstance(new, ArrayLoop):
-            new = ArrayLoop(new.count, new.index, new.state, _begun(new.init, states, tables), new.results)
-        elif isinstance(new, ArrayWhile):
-            new = ArrayWhile(new.condition, new.state, _begun(new.init, states, tables), new.results)
+        if isinstance(new, ArrayLoop | ArrayWhile):
+            new = with_fields(new, init=_begun(new.init, states, tables))
         tables.carry(node, new)
         if isinstance(new, Result) and isinstance(new.form, Generate):
             source = _copied(new.form, new.index)
@@ -145,17 +143,18 @@ def _repeated(array: Array, tables: Tables) -> Array | None:
     if not isinstance(form, Generate) or not form.axes or tables.names.get(form):
         return None
     assert isinstance(array, Result)
-    body, own = form.bodies[array.index], tuple(axis.var for axis in form.axes)
-    if not isinstance(body, Load) or body.checked or body.indices != own or body.array.shape != array.shape:
-        return None
-    return body.array
+    return _source(form, array.index)
 
 
 def _copied(form: Generate, index: int) -> Result | None:
     """Returns the result of a dependent form that body `index` of a form repeats element for element; None without one."""
-    body = form.bodies[index]
-    if not isinstance(body, Load) or body.checked or not isinstance(body.array, Result):
-        return None
-    if not isinstance(body.array.form, DEPENDENT) or body.indices != tuple(axis.var for axis in form.axes):
+    source = _source(form, index)
+    return source if isinstance(source, Result) and isinstance(source.form, DEPENDENT) else None
+
+
+def _source(form: Generate, index: int) -> Array | None:
+    """Returns the array of its shape that body `index` of a form repeats element for element; None without one."""
+    body, own = form.bodies[index], tuple(axis.var for axis in form.axes)
+    if not isinstance(body, Load) or body.checked or body.indices != own:
         return None
     return body.array if body.array.shape == tuple(axis.extent for axis in form.axes) else None

@@ -124,8 +124,7 @@ def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables
 def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
     """Returns the condition that a loop has a first iteration; None where it always has."""
     if isinstance(form, ArrayLoop):
-        runs = isinstance(form.count, Const) and int(form.count.value) > 0
-        return None if runs else Op("gt", bool_, (form.count, const(i64, 0)))
+        return _iterates(form.count)
     before: dict[Node, Node] = dict(zip(form.state, form.init, strict=True))
     return tables.renew(topological(form.condition), before)[form.condition]
 
@@ -153,11 +152,15 @@ def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
         elif isinstance(node, Item) and isinstance(node.form, Loop):
             form = node.form
             stack += [(e, guard) for e in (form.count, *form.init)]
-            runs = isinstance(form.count, Const) and int(form.count.value) > 0
-            inside: Guard = guard if runs else (*guard, Op("gt", bool_, (form.count, const(i64, 0))))
-            stack += [(e, inside) for e in form.body]
+            runs = _iterates(form.count)
+            stack += [(e, guard if runs is None else (*guard, runs)) for e in form.body]
         else:
             stack += [(child, guard) for child in children(node)]
+
+
+def _iterates(count: Expr) -> Expr | None:
+    """Returns the condition that a trip count is not 0; None where it never is."""
+    return None if isinstance(count, Const) and int(count.value) > 0 else Op("gt", bool_, (count, const(i64, 0)))
 
 
 def _disjunction(

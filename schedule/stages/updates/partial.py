@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -324,8 +325,7 @@ def _find_span(reach: _Reach, rest: list[Expr]) -> None:
         reach.span = next((pair for pair in pairs if _is_of_sizes(pair[1], {})), None)
     taken = reach.span
     left = [test for first, test in reach.first if taken is None or first is not taken[0]]
-    ends = [(end, test) for end, test in reach.end]
-    left += [test for end, test in ends if taken is None or ix.canonical(ix.sub(end, taken[0])) is not taken[1]]
+    left += [test for end, test in reach.end if taken is None or ix.canonical(ix.sub(end, taken[0])) is not taken[1]]
     rest += left
 
 
@@ -457,24 +457,8 @@ def _strided_axis(
         rest += _kept_bounds(axis.var, reach)
         var = fresh(axis.name)
         return Axis(var, axis.extent), var
-    low: Expr = ix.as_index(0)
-    for bound in reach.low:
-        low = (
-            bound
-            if assumptions.less_equal(low, bound)
-            else low
-            if assumptions.less_equal(bound, low)
-            else ix.maximum(low, bound)
-        )
-    high = axis.extent
-    for bound in reach.high:
-        high = (
-            bound
-            if assumptions.less_equal(bound, high)
-            else high
-            if assumptions.less_equal(high, bound)
-            else ix.minimum(high, bound)
-        )
+    low = reduce(assumptions.greater, reach.low, ix.as_index(0))
+    high = reduce(assumptions.lesser, reach.high, axis.extent)
     var = fresh(axis.name)
     if reach.span is not None:
         first, span = reach.span
