@@ -96,10 +96,10 @@ class Elements:
                 return None
         if old is None or not steps.keys() <= values.keys() or not tests or len(update.dest) > 1:
             return None
-        (new,) = self.tables.rewrite(update.values, lambda node: node, values)
+        (new,) = self.tables.substitute(update.values, values)
         if update.mode == "combine":
             values |= {update.left[0]: old, update.right[0]: new}
-            (new,) = self.tables.rewrite(update.combine, lambda node: node, values)
+            (new,) = self.tables.substitute(update.combine, values)
         made = self._with_elements(new)
         return None if made is None else folded(if_else(conjunction([folded(t) for t in tests]), (made,), (old,))[0])
 

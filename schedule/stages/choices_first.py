@@ -51,15 +51,15 @@ def _with_choices_before(form: Dependent, tables: Tables) -> Dependent:
     for e in choices:
         own = free_variables(e)
         axes = [axis for axis in form.axes if axis.var in own]
-        new, body = tables.over_new_axes(e, axes)
-        made = tables.made(Generate(new, (body,)), "move" if isinstance(e, Load) else "elementwise")
+        new, bodies = tables.over_new_axes((e,), axes)
+        made = tables.made(Generate(new, bodies), "move" if isinstance(e, Load) else "elementwise")
         read[e] = Load(made, tuple(axis.var for axis in axes), False)
     parts: dict[str, Any] = {}
     for name in ("values", "indices", "predicate"):
         if name not in field_names(type(form)):
             continue
         old = getattr(form, name)
-        new = tables.rewrite(old if isinstance(old, tuple) else (old,), lambda node: node, read)
+        new = tables.substitute(old if isinstance(old, tuple) else (old,), read)
         parts[name] = new if isinstance(old, tuple) else new[0]
     return with_fields(form, **parts)
 

@@ -25,7 +25,6 @@ from raido.algo.graph.expr import (
     SizeVar,
     Sort,
     Update,
-    Var,
     fresh,
 )
 from raido.algo.graph.node import Node, with_fields
@@ -40,11 +39,7 @@ DEPENDENT = (Scan, Update, Filter, Sort)
 
 def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Dependent:
     """Returns `form` with `outer` axes in front, as fresh variables."""
-    names: dict[Node, Var] = {axis.var: fresh(axis.name) for axis in outer}
-    memo: dict[Node, Node] = dict(names)
-    extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
-    leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
-    (new,) = tables.rewrite((form,), lambda node: node, memo)
+    leading, (new,) = tables.over_new_axes((form,), outer)
     assert not isinstance(new, Filter)  # filters of elements have become updates (private_arrays)
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
@@ -99,7 +94,7 @@ def mapped_axes(form: Update) -> dict[int, int]:
 def rename_axes(form: Dependent, names: Sequence[str], tables: Tables) -> Dependent:
     """Returns `form` with fresh variables of these names for its axes."""
     memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
-    (new,) = tables.rewrite((form,), lambda node: node, memo)
+    (new,) = tables.substitute((form,), memo)
     return new
 
 

@@ -134,8 +134,7 @@ class _Exchange:
         if isinstance(form, ArrayLoop):  # a loop that stands in several functions becomes several loops
             self.index = self.values[form.index] = fresh(form.index.name, form.index.dtype)
         own_sizes: dict[Any, Expr] = {
-            array: tables.rewrite((Count(array, most[array]),), lambda node: node, self.values)[0]
-            for array in self.private
+            array: tables.substitute((Count(array, most[array]),), self.values)[0] for array in self.private
         }
         for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
             own = fresh_axes(_with_counts(old.shape, own_sizes))
@@ -185,7 +184,7 @@ class _Exchange:
 
     def _scalars(self, e: Expr, kind: str) -> Result:
         """Returns a scalar of every element as an array over the outer axes."""
-        (body,) = self.tables.rewrite((e,), lambda node: node, self.values)
+        (body,) = self.tables.substitute((e,), self.values)
         return self.tables.made(Generate(self.axes, (body,)), kind)
 
     def _over(self, array: Array, monoid: str, neutral: Any) -> Expr:
@@ -230,7 +229,7 @@ class _Exchange:
         sizes = {**sizes, **{array: each for array, (each, _) in self.private.items()}}
         own = fresh_axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
         inner = tuple(axis.var for axis in own)
-        bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)
+        bodies = self.tables.substitute(tuple(Load(a, inner, False) for a in arrays), values)
         if active is not None:
             kept = tuple(Load(self.state[k], self._joined(state, self.coordinates, inner), False) for k in positions)
             bodies = if_else(active, bodies, kept)

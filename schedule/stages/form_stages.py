@@ -218,7 +218,7 @@ def _with_axis_names(form: Generate, tables: Tables) -> Generate:
         names = _display_names([a.name for a in axes], reduction_names(len(axes)), [False] * len(axes), taken)
         memo |= {axis.var: fresh(name) for axis, name in zip(axes, names, strict=True)}
     nodes = (*form.bodies, *(axis.extent for axis in form.axes))
-    new = tables.rewrite(nodes, lambda node: node, memo)
+    new = tables.substitute(nodes, memo)
     bodies, extents = new[: len(form.bodies)], new[len(form.bodies) :]
     axes = tuple(Axis(memo[a.var], extent) for a, extent in zip(form.axes, extents, strict=True))
     return Generate(axes, bodies)

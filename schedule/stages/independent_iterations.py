@@ -215,7 +215,7 @@ def _maps(
 ) -> dict[int, Array]:
     """Returns the final arrays of independent states: states of one shape are the results of one map."""
     states = dict(zip(loop.state, loop.init, strict=True))
-    ends = tables.rewrite([values[k] for k in changes], lambda node: node, states)
+    ends = tables.substitute([values[k] for k in changes], states)
     groups: dict[tuple[Axis, ...], list[int]] = {}
     bodies: dict[int, Expr] = {}
     for (k, change), value in zip(changes.items(), ends, strict=True):

@@ -225,7 +225,7 @@ class _Bounding:
         index = Op("select", i64, (Load(kept, (new_axis.var,), False), index, elsewhere))
         rest = axes_like(rows)
         renamed = {a.var: b.var for a, b in zip(axes, (new_axis, *rest), strict=True)}
-        values = self.tables.rewrite(values, lambda node: node, renamed)
+        values = self.tables.substitute(values, renamed)
         empty = self._made(Generate(axes_like(axes), zeros(values)), "map")
         dest = tuple(Result(empty, k) for k in range(len(values)))
         indices = (index, *(axis.var for axis in rest))
@@ -287,7 +287,7 @@ class _Bounding:
             (value,) = if_else(conjunction(tests), (value,), (const(i64, 0),))
         own = tuple(Axis(fresh(axis.name), self.memo[axis].extent) for axis in outer)
         renamed = {a.var: b.var for a, b in zip(outer, own, strict=True)}
-        (value,) = self.tables.rewrite((value,), lambda node: node, renamed)
+        (value,) = self.tables.substitute((value,), renamed)
         most = fold_of(own, value, "maximum", 0) if own else Op("maximum", i64, (value, const(i64, 0)))
         return Count(Result(self._made(Generate((), (most,)), "size"), 0), None)
 

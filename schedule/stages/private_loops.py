@@ -249,7 +249,8 @@ class _Converting:
         return made
 
     def _fill(self, axes: Sequence[Axis], body: Expr) -> Fill:
-        return Fill(*self.tables.over_new_axes(body, axes))
+        own, (value,) = self.tables.over_new_axes((body,), axes)
+        return Fill(own, value)
 
 
 def _element(value: Any, axes: Sequence[Axis]) -> Any:
@@ -302,7 +303,7 @@ def _changes(e: Expr, own: tuple[Var, ...], tables: Tables) -> tuple[Expr, list[
     index = _index(test, own)
     if index is not None:
         rest, changes = _changes(other, own, tables)
-        (value,) = tables.rewrite((one,), lambda node: node, dict(zip(own, index, strict=True)))
+        (value,) = tables.substitute((one,), dict(zip(own, index, strict=True)))
         return rest, [*changes, (const(bool_, True), index, value)]
     if set(own) & free_variables(test):
         return e, []

@@ -268,7 +268,7 @@ def _opened(test: Expr, tables: Tables) -> Expr | None:
         for load in loads_in(test)
         if _is_of_indices_alone(load, tables)
     }
-    return tables.rewrite((test,), lambda node: node, known)[0] if known else None
+    return tables.substitute((test,), known)[0] if known else None
 
 
 def _is_of_indices_alone(e: Node, tables: Tables) -> bool:
@@ -410,11 +410,11 @@ def _with_strides(
         reach = reaches[axis.var]
         if reach.fixed is not None:
             position = reach.check if reach.check is not None and guarded else reach.fixed
-            bare, shown = tables.rewrite((reach.fixed, position), lambda node: node, values)
+            bare, shown = tables.substitute((reach.fixed, position), values)
             indices[axis.var] = ix.canonical(shown)
             values[axis.var] = Op("clamp_index", i64, (ix.canonical(bare), axis.extent))
     checked = not guarded and any(reach.check is not None for reach in reaches.values())
-    value, *new = tables.rewrite((choice.value, *rest, *lazy), lambda node: node, values)
+    value, *new = tables.substitute((choice.value, *rest, *lazy), values)
     tests, guards = tuple(new[: len(rest)]), tuple(new[len(rest) :])
     named: Any = tuple(indices[axis.var] for axis in form.axes)
     where: Any = tuple((axis.var, values[axis.var]) for axis in form.axes)
@@ -495,7 +495,7 @@ def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
     same = {a.var: b.var for part in parts[1:] for a, b in zip(part.axes, first.axes, strict=True)}
     values = [part.value for part in parts]
     if same:
-        values = [first.value, *tables.rewrite(values[1:], lambda node: node, same)]
+        values = [first.value, *tables.substitute(values[1:], same)]
     indices = list(first.indices)
     named = [d for d, index in enumerate(indices) if not isinstance(index, Var)] or [len(indices) - 1]
     _guard(indices, values, first.tests, first.lazy, named)

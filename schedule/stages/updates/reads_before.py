@@ -186,7 +186,7 @@ def with_early_reads(
         if load in early:
             used = _axes_of(memo[load], new.axes)
             names: dict[Node, Node] = {axis.var: var for axis, var in zip(used, alike, strict=False)}
-            key = (*tables.rewrite((memo[load],), lambda node: node, names), *(axis.extent for axis in used))
+            key = (*tables.substitute((memo[load],), names), *(axis.extent for axis in used))
             if key not in made:
                 made[key] = _made_before(memo[load], new.axes, tables, kind)
             instead[memo[load]] = Load(Result(made[key], 0), tuple(axis.var for axis in used), False)
@@ -204,7 +204,7 @@ def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:
 def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Generate:
     """Returns a map that computes a load alone, over the axes that it depends on."""
     used = _axes_of(load, axes)
-    new, value = tables.over_new_axes(load, used)
+    new, (value,) = tables.over_new_axes((load,), used)
     others = [axis.extent for axis in axes if axis not in used]
     made = Generate(new, (made_for_elements(value, others),))
     if kind:
