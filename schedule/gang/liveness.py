@@ -58,7 +58,7 @@ def _induction_variable(
     read, named = Read(buffer, (), None), names_of(loop)
     increment = increment_of(buffer, loop, named)
     names = (read, *(name for name, value in named.items() if value is read))
-    return None if increment is None else InductionVariable(buffer, start.value, increment, names)
+    return None if increment is None else InductionVariable(buffer, start.value, increment, names)  # type: ignore[arg-type]
 
 
 def split_condition(

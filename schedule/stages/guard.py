@@ -200,7 +200,7 @@ def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
 
 def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
     """Returns whether a predicate holds anywhere along some axes, as an element of a form of its own, computed once."""
-    own, value = tables.over_new_axes(predicate, axes)
+    own, (value,) = tables.over_new_axes((predicate,), axes)
     return tables.scalar(fold_of(own, value, "logical_or", False), "condition")
 
 
