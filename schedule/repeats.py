@@ -50,7 +50,7 @@ def repeats(nest: Nest, stages: Iterable[AnyStage], variants: Iterable[Variant])
     found = []
     for stage in every:
         if isinstance(stage, Stage) and stage.name in inside:
-            times = count.stored[_label(stage), len(stage.axes)] / count.elements(stage)
+            times = count.stored[stage.name.rsplit("/", 1)[-1], len(stage.axes)] / count.elements(stage)
             found += [Repeat(stage.name, times)] if times > MOST else []
     return found
 
@@ -60,11 +60,6 @@ def _all_stages(stages: Iterable[AnyStage]) -> Iterator[AnyStage]:
         yield stage
         if isinstance(stage, ControlStage):
             yield from _all_stages((*stage.setup, *stage.body, *stage.orelse))
-
-
-def _label(stage: AnyStage) -> str:
-    """Returns the name of the buffers that hold a placed stage's results."""
-    return stage.name.rsplit("/", 1)[-1]
 
 
 class _Count:

@@ -324,6 +324,14 @@ class Assumptions:
         gap = sub(a, b)
         return constant_value(gap) == 0 or (self.nonnegative(gap) and self.nonnegative(mul(gap, -1)))
 
+    def lesser(self, a: Expr, b: Expr) -> Expr:
+        """The minimum of two indices: one of them where it is known which."""
+        return b if self.less_equal(b, a) else a if self.less_equal(a, b) else minimum(a, b)
+
+    def greater(self, a: Expr, b: Expr) -> Expr:
+        """The maximum of two indices: one of them where it is known which."""
+        return b if self.less_equal(a, b) else a if self.less_equal(b, a) else maximum(a, b)
+
     def simplify(self, e: Expr) -> Expr:
         """`e` with every min, max and boundary operation that these assumptions decide replaced by its value."""
         return canonical(rewrite_index(canonical(e), self._decide, {}))
@@ -425,7 +433,7 @@ class Assumptions:
 
 
 def greatest(e: Expr, assumptions: Assumptions | None = None) -> int | None:
-    """A constant upper bound of a sum of extremes; None where none is found."""
+    """A constant upper bound of a sum of extremes and quotients of such; None where none is found."""
     return _greatest(e, assumptions or Assumptions(), {})
 
 
@@ -438,7 +446,8 @@ def _greatest(e: Expr, assumptions: Assumptions, memo: dict[Expr, int | None]) -
     extremes = [a for a in terms if isinstance(a, Op) and a.name in ("minimum", "maximum")]
     atom = min(extremes, key=lambda a: (a.name == "minimum") == (terms[a] > 0), default=None)
     if atom is None:
-        memo[e] = constant if all(c < 0 and assumptions.nonnegative(a) for a, c in terms.items()) else None
+        least = all(c < 0 and assumptions.nonnegative(a) for a, c in terms.items())
+        memo[e] = constant if least else _greatest_of_quotient(e, terms, assumptions, memo)
         return memo[e]
     rest = sub(e, mul(atom, terms[atom]))
     each = [_greatest(add(rest, mul(arg, terms[atom])), assumptions, memo) for arg in atom.args]
@@ -446,6 +455,21 @@ def _greatest(e: Expr, assumptions: Assumptions, memo: dict[Expr, int | None]) -
     either = (atom.name == "minimum") == (terms[atom] > 0)
     memo[e] = None if not found or (len(found) < len(each) and not either) else (min if either else max)(found)
     return memo[e]
+
+
+def _greatest_of_quotient(
+    e: Expr, terms: Mapping[Expr, int], assumptions: Assumptions, memo: dict[Expr, int | None]
+) -> int | None:
+    """The bound of a multiple of a quotient and a sum of multiples of the same factor: c (x // k) + c r is c ((x + k r) // k)."""
+    for atom, c in terms.items():
+        k = constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
+        rest = sub(e, mul(atom, c))
+        constant, others = linear(rest)
+        if isinstance(atom, Op) and k and k > 0 and c > 0 and all(other % c == 0 for other in others.values()):
+            moved = floordiv(sub(rest, constant % c), c)
+            inner = _greatest(add(atom.args[0], mul(moved, k)), assumptions, memo)
+            return None if inner is None else c * (inner // k) + constant % c
+    return None
 
 
 def with_inner_ranges(assumptions: Assumptions, order: Iterable[Node]) -> Assumptions:

@@ -503,6 +503,14 @@ def if_else(test: Expr, then: Iterable[Expr], orelse: Iterable[Expr]) -> tuple[E
     return tuple(Item(form, k) for k in range(len(form.then)))
 
 
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """The conjunction of conditions, all of them evaluated; true if there are none."""
+    total: Expr | None = None
+    for part in parts:
+        total = part if total is None else Op("logical_and", bool_, (total, part))
+    return const(bool_, True) if total is None else total
+
+
 def fresh(name: str, dtype: DType = i64) -> Var:
     """A fresh variable."""
     return Var(name, dtype, next(_serials))

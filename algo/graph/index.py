@@ -250,6 +250,7 @@ def solved_for(test: Op, var: Var) -> tuple[str, Expr] | None:
     return test.name if sign == 1 else _MIRRORED[test.name], mul(_build(-constant, rest), sign)
 
 
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
 """The negation of each comparison; "eq" is left out, because its negation bounds nothing."""
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}

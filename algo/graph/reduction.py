@@ -8,11 +8,28 @@ every operation (`contract` is false). Joining two partial accumulators is alway
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, Scan, SizeVar, Update, Var, const, if_else
+from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.expr import (
+    Axis,
+    Const,
+    Expr,
+    Filter,
+    Item,
+    Node,
+    Op,
+    Reduce,
+    Scan,
+    SizeVar,
+    Update,
+    Var,
+    const,
+    fresh,
+    if_else,
+)
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute, transform
 
@@ -80,6 +97,19 @@ def join_partials(
     joined = tuple(transform(e, lambda node: node, values) for e in reduce.combine)
     made.update({new: old for old, new in values.items() if new is not old})
     return joined
+
+
+def fold_of(axes: tuple[Axis, ...], value: Expr, monoid: str, neutral: Any) -> Item:
+    """The fold of a value over axes by a commutative primitive, such as "add"."""
+    left, right = fresh("a", value.dtype), fresh("b", value.dtype)
+    combine = (Op(monoid, value.dtype, (left, right)),)
+    return Item(Reduce(axes, (left,), (right,), combine, (const(value.dtype, neutral),), (value,), True, monoid), 0)
+
+
+def count_of(form: Filter) -> Item:
+    """The number of elements that a filter keeps."""
+    one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
+    return fold_of(form.axes[:1], one, "add", 0)
 
 
 def either(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...], branch: bool) -> tuple[Expr, ...]:

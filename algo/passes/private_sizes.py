@@ -38,7 +38,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.node import with_fields
 from raido.algo.graph.program import Program
-from raido.algo.graph.reduction import identities_of, identity_of, reduction_update
+from raido.algo.graph.reduction import count_of, identities_of, identity_of, reduction_update
 from raido.algo.graph.rewrite import free_variables, rebuild, topological
 from raido.algo.graph.scopes import substitute_variables
 from raido.algo.trace.context import canonical_indices
@@ -103,7 +103,7 @@ class _Rewriting:
         if isinstance(array, Result) and isinstance(array.form, Generate):
             return array.form.bodies[array.index]
         if isinstance(array, Result) and isinstance(array.form, Filter):
-            return self.counts.setdefault(array.form, _count(array.form))
+            return self.counts.setdefault(array.form, count_of(array.form))
         return size
 
     def _extent(self, extent: Any) -> Any:
@@ -211,12 +211,3 @@ def _makes_arrays(body: Expr, var: Var) -> bool:
 def _reads_private_arrays(e: Expr) -> bool:
     """Whether an expression reads an array that is made per element of another, for which a loop of scalars is needed."""
     return any(isinstance(node, ARRAY_FORMS) and free_variables(node) for node in topological(e))
-
-
-def _count(form: Filter) -> Item:
-    """The number of elements that a filter keeps."""
-    left, right = fresh("a"), fresh("b")
-    one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
-    total = Op("add", i64, (left, right))
-    first = form.axes[:1]
-    return Item(Reduce(first, (left,), (right,), (total,), (const(i64, 0),), (one,), True, "add"), 0)

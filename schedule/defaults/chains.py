@@ -205,9 +205,7 @@ def functions_of(draft: Draft, members: Collection[str]) -> list[str]:
 def row_bytes(draft: Draft, name: str) -> int:
     """Returns the bytes of one row of a stage's results."""
     stage = draft.state.stage(name)
-    size = sum(body.dtype.itemsize for body in stage.bodies)
-    around = (row_tile_axis(draft, stage), *planes_of(draft, stage))
-    return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis not in around)
+    return sum(body.dtype.itemsize for body in stage.bodies) * _elements_of_row(draft, stage, stage.axes)
 
 
 def chain_rows(draft: Draft, stage: Stage) -> int:
@@ -239,14 +237,15 @@ def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
                 and array not in rates
                 and any(array in draft.demand.arrays.get(each, ()) for each in members - {name})
             ):
-                again[array] = array_of(draft, array).dtype.itemsize * _elements_of_row(draft, fold) * rate
+                elements = _elements_of_row(draft, fold, fold.all_axes)  # it reads one in each iteration
+                again[array] = array_of(draft, array).dtype.itemsize * elements * rate
     return ceil(stored + sum(again.values()))
 
 
-def _elements_of_row(draft: Draft, stage: Stage) -> int:
-    """Returns the elements that a stage reads for a row of its results, if it reads one in each iteration."""
+def _elements_of_row(draft: Draft, stage: Stage, axes: Iterable[Axis]) -> int:
+    """Returns the number of indices along some axes of a stage for one of its rows."""
     around = (row_tile_axis(draft, stage), *planes_of(draft, stage))
-    return prod(extent(draft, axis.extent) for axis in stage.all_axes if axis not in around)
+    return prod(extent(draft, axis.extent) for axis in axes if axis not in around)
 
 
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:

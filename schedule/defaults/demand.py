@@ -417,18 +417,19 @@ def repeats(stage: Stage, reader: Stage, point: Point) -> int:
     if not divided and all(len(variables) < 2 for variables in made):
         return 1
     extents = (axes[var] for var in set().union(*made))  # type: ignore[index]
-    return prod(map(_usual, extents)) // prod(_usual(axis.extent) for axis in stage.axes)
+    usual = lambda extent: max(1, usual_size(extent, MANY, MANY))
+    return prod(map(usual, extents)) // prod(usual(axis.extent) for axis in stage.axes)
 
 
 _DIVIDING = ("floordiv", "floormod", "mod")
 
 
-def _usual(extent: Expr) -> int:
-    """Returns a size as a number of at least 1; each of the program's sizes counts as `MANY`."""
+def usual_size(extent: Expr, each: int, by_data: int) -> int:
+    """Returns a size as a number: each of the program's sizes counts as `each`, one that data decides as `by_data`."""
     try:
-        return max(1, evaluate_size(extent, defaultdict(lambda: MANY)))
+        return evaluate_size(extent, defaultdict(lambda: each))
     except (TypeError, ZeroDivisionError):
-        return MANY
+        return by_data
 
 
 def is_pointwise(stage: Stage) -> bool:
@@ -456,9 +457,13 @@ def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
         for point in points:
             if is_bounded(point):
                 return True
-    sources = [reader, *(name for name in demand.inlined if reader in demand.readers(name))]
-    stages = [state.stage(name) for name in sources]
+    stages = with_inlined(state, demand, reader)
     return any(chooses_by_position(scalars_of(stage), {axis.var for axis in stage.axes}) for stage in stages)
+
+
+def with_inlined(state: State, demand: Demand, reader: str) -> list[Stage]:
+    """Returns a stage and those inlined into it."""
+    return [state.stage(reader), *(state.stage(name) for name in demand.inlined if reader in demand.readers(name))]
 
 
 def has_ragged_folds(stage: Stage) -> bool:

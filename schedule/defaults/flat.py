@@ -15,10 +15,9 @@ from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, is_divergent
 from raido.schedule.defaults.draft import Draft, known_extent
-from raido.schedule.defaults.pixels import reads_inlined, shape_read, tells_apart
+from raido.schedule.defaults.pixels import shapes_read_alike
 from raido.schedule.plan import At
 from raido.schedule.stages.inline import is_short
-from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
 LONG = 16  # gangs a row: its last, partial one costs less than a sixteenth more
@@ -29,12 +28,9 @@ def flat_axes(draft: Draft, stage: Stage) -> tuple[Axis, ...]:
     axes = stage.reduction_axes or stage.axes
     if stage.whole_axes or stage.update:
         return ()
-    inlined = (name for name in draft.demand.inlined if reads_inlined(draft, stage, name))
-    sources = [stage, *map(draft.state.stage, inlined)]
-    if any(map(tells_apart, sources)):
+    shapes, stages = shapes_read_alike(draft, stage), draft.state.uses.stages
+    if shapes is None:
         return ()
-    names, stages = draft.state.uses.names, draft.state.uses.stages
-    shapes = {array_name(load.array, names): shape_read(draft, load) for each in sources for load in loads_of(each)}
     read: list[tuple[Point, tuple[Expr, ...]]] = []
     for array, points in draft.demand.reads(stage.name).items():
         made = stages.get(array)

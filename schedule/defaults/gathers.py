@@ -14,13 +14,12 @@ the others, the update stays: all iterations of a row then run while it is in th
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection
 from math import prod
 
-from raido.algo.graph.bind_sizes import evaluate_size
-from raido.algo.graph.expr import Constant, Expr, Load, Parameter
+from raido.algo.graph.expr import Constant, Load, Parameter
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
+from raido.schedule.defaults.demand import usual_size
 from raido.schedule.defaults.draft import UNKNOWN, Draft, known
 from raido.schedule.defaults.rows import EQUAL
 from raido.schedule.stages.reads import array_name
@@ -78,10 +77,11 @@ def _pays(draft: Draft, stage: Stage, apart: Collection[str]) -> bool:
     box = box_of(stage)
     if box is None:
         return False
-    whole = prod(_usual(draft, axis.extent) for axis in stage.axes)
+    usual = lambda size: max(0, usual_size(known(draft, size), UNKNOWN, 0))
+    whole = prod(usual(axis.extent) for axis in stage.axes)
     own = {node for axis in stage.axes for node in scalar_nodes(axis.extent)}
     counted = {each.size for each in draft.state.graph.counts} - own  # data-dependent sizes of boxes
-    part = prod(0 if counted & {*scalar_nodes(side.count)} else _usual(draft, side.count) for side in box)
+    part = prod(0 if counted & {*scalar_nodes(side.count)} else usual(side.count) for side in box)
     update = (0 if _takes_over(draft, stage) else 2 * whole) + (4 if apart else 2) * part
     return update > EQUAL * 2 * whole
 
@@ -94,11 +94,3 @@ def _takes_over(draft: Draft, stage: Stage) -> bool:
     arguments = draft.state.graph.program.parameters
     taken = {e.array for e in starts if isinstance(e, Load) and isinstance(e.array, Parameter)}
     return own and taken.isdisjoint(arguments) and stage.form not in draft.state.graph.copies
-
-
-def _usual(draft: Draft, size: Expr) -> int:
-    """Returns a size as a number; unknown sizes count as `UNKNOWN`, data-dependent ones as 0."""
-    try:
-        return max(0, evaluate_size(known(draft, size), defaultdict(lambda: UNKNOWN)))
-    except (TypeError, ZeroDivisionError):
-        return 0

@@ -8,7 +8,7 @@ stage reads nothing that is computed later than its leader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
@@ -91,7 +91,7 @@ def are_siblings(state: State, demand: Demand, fused_stage: str, leader: str) ->
         one.bodies[0].dtype is other.bodies[0].dtype
         and has_shape_of(one, other)
         and demand.reads(fused_stage).keys() == demand.reads(leader).keys()
-        and shares_reads(state, demand, fused_stage, leader)
+        and shares_reads(demand, one, other, demand.reads(fused_stage))
         and bool(demand.readers(fused_stage))
         and demand.readers(fused_stage) == demand.readers(leader)
         and not {fused_stage, leader} & set(state.uses.outputs)
@@ -99,15 +99,14 @@ def are_siblings(state: State, demand: Demand, fused_stage: str, leader: str) ->
     )
 
 
-def shares_reads(state: State, demand: Demand, fused_stage: str, leader: str) -> bool:
-    """Whether the leader reads at least half of the elements that a stage of its shape reads."""
-    total = common = 0
-    for array, points in demand.reads(fused_stage).items():
-        there = demand.reads(leader)[array]
-        for point in points:
-            (index,) = moved((point,), state.stage(fused_stage).axes, state.stage(leader).axes)
-            total, common = total + 1, common + (index in there)
-    return 2 * common >= total
+def shares_reads(demand: Demand, fused_stage: Stage, leader: Stage, reads: Mapping[str, set[Point]]) -> bool:
+    """Whether the leader, of the shape of a stage, reads at least half of some elements that the stage reads."""
+    there = demand.reads(leader.name)
+    common = sum(
+        len(moved(points, fused_stage.all_axes, leader.all_axes) & there.get(array, set()))
+        for array, points in reads.items()
+    )
+    return 2 * common >= sum(map(len, reads.values()))
 
 
 def moves(e: Expr | None, var: Var) -> bool:

@@ -8,7 +8,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_row_tiles, has_chain
-from raido.schedule.defaults.demand import decides_lengths, is_divergent
+from raido.schedule.defaults.demand import decides_lengths, is_divergent, with_inlined
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.few_folds import are_few_folds, decide_few_folds
 from raido.schedule.defaults.flat import axes_to_fuse, length_of
@@ -32,7 +32,6 @@ from raido.schedule.defaults.queries import (
     ENOUGH_TASKS,
     array_of,
     contiguity,
-    inlined_into,
     is_little_work,
     longest_chunk,
     row_axis,
@@ -110,7 +109,8 @@ def decide_loops(draft: Draft, name: str) -> None:
             matrices and decide_product_loops(draft, stage, vector)
         ):
             return
-        unroll_and_jam = 0 if stage.outer or is_sliding(draft, name) else rows_of_register_tile(draft, stage, vector)
+        slides = draft.state.plan(name).store is not None
+        unroll_and_jam = 0 if stage.outer or slides else rows_of_register_tile(draft, stage, vector)
         if unroll_and_jam:
             decide_rows_side_by_side(draft, stage, stage.axes[-2].name, unroll_and_jam)
         if vector is not None:
@@ -330,11 +330,6 @@ def decide_rows_side_by_side(draft: Draft, stage: Stage, row: str, unroll_and_ja
         draft.decide(stage.name, "unroll", axis=row + "i")
 
 
-def is_sliding(draft: Draft, name: str) -> bool:
-    """Whether a stage computes only the rows that are new in its reader's sliding window."""
-    return draft.state.plan(name).store is not None
-
-
 def decide_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], unroll_and_jam: int) -> None:
     """Makes register tiles of `unroll_and_jam` rows (unroll-and-jam), and threads over them."""
     name, row, last = stage.name, stage.axes[-2], stage.axes[-1].name
@@ -388,8 +383,7 @@ def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | Non
 
 def dynamic(draft: Draft, stage: Stage) -> dict[str, bool]:
     """Returns the option that distributes iterations of uneven length dynamically; loops of stages inlined into this one count."""
-    whole = (stage, *(made for made, _ in inlined_into(draft, stage)))
-    return {"dynamic": True} if any(map(is_divergent, whole)) else {}
+    return {"dynamic": True} if any(map(is_divergent, with_inlined(draft.state, draft.demand, stage.name))) else {}
 
 
 def chain_chunk(draft: Draft, stage: Stage) -> int:

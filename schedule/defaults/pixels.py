@@ -11,7 +11,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Load, Op, Parameter, Result, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.defaults.chains import has_chain
-from raido.schedule.defaults.demand import Point, meets_boundary
+from raido.schedule.defaults.demand import Point, meets_boundary, with_inlined
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.joins import moves
 from raido.schedule.stages.inline import is_short
@@ -30,14 +30,9 @@ def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
         return False
     if len(stage.axes) == 2 and (has_chain(draft, stage) or meets_boundary(draft.state, draft.demand, stage.name)):
         return False
-    sources = [stage, *(draft.state.stage(name) for name in draft.demand.inlined if reads_inlined(draft, stage, name))]
-    if any(tells_apart(source) for source in sources):
+    shapes = shapes_read_alike(draft, stage)
+    if shapes is None:
         return False
-    shapes = {
-        array_name(load.array, draft.state.uses.names): shape_read(draft, load)
-        for source in sources
-        for load in loads_of(source)
-    }
     for array, points in draft.demand.reads(stage.name).items():
         if array in draft.demand.inlined:
             continue
@@ -46,9 +41,14 @@ def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     return True
 
 
-def reads_inlined(draft: Draft, stage: Stage, name: str) -> bool:
-    """Whether a stage reads an inlined one."""
-    return stage.name in draft.demand.readers(name)
+def shapes_read_alike(draft: Draft, stage: Stage) -> dict[str, tuple[Expr, ...]] | None:
+    """Returns the shapes of the arrays that a stage reads, by name, also through stages inlined into it; None where any of their values
+    depends on indices themselves.
+    """
+    sources, names = with_inlined(draft.state, draft.demand, stage.name), draft.state.uses.names
+    if any(map(tells_apart, sources)):
+        return None
+    return {array_name(load.array, names): shape_read(draft, load) for each in sources for load in loads_of(each)}
 
 
 def tells_apart(stage: Stage) -> bool:

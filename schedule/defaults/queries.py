@@ -15,7 +15,16 @@ from raido.algo.graph.expr import Array, Axis, Expr, Load, Op, Result, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.elements import ACCESS, EXTRACTED, GATHERED, SCATTERING_BITS, depends_on, element_cycles
 from raido.schedule.cost.private_loops import private_loops
-from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, is_pointwise, iterations
+from raido.schedule.defaults.demand import (
+    SEGMENTS,
+    Point,
+    compose,
+    cost,
+    is_dependent,
+    is_pointwise,
+    iterations,
+    with_inlined,
+)
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of, moves
 from raido.schedule.defaults.lane_steps import is_faster_along
@@ -144,11 +153,11 @@ def is_row_faster_alone(draft: Draft, stage: Stage, row: Sequence[Axis]) -> bool
     The choice of an element is not counted. Loops count as one iteration. row: the axes of the elements of a row.
     """
     machine, inner = draft.machine, {axis.var for axis in row}
-    inlined = [made for made, _ in inlined_into(draft, stage)]
-    there = {Result(made.form, k) for made in inlined for k in range(len(made.bodies))}
-    nodes = [node for each in (stage, *inlined) for node in scalars_of(each) if inner.isdisjoint(free_variables(node))]
+    whole = with_inlined(draft.state, draft.demand, stage.name)
+    there = {Result(made.form, k) for made in whole[1:] for k in range(len(made.bodies))}
+    nodes = [node for each in whole for node in scalars_of(each) if inner.isdisjoint(free_variables(node))]
     nodes = [node for node in nodes if not (isinstance(node, Load) and node.array in there)]
-    apart = depends_on(axis.var for each in (stage, *inlined) for axis in each.axes)
+    apart = depends_on(axis.var for each in whole for axis in each.axes)
     stored = len(stage.bodies) * prod(extent(draft, axis.extent) for axis in row)
     alone = element_cycles(nodes, machine, False, apart) + ACCESS * stored
     scattered = GATHERED if machine.vector_bits >= SCATTERING_BITS else EXTRACTED

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.defaults.joins import extents, fused_stages_of, is_open, moved, moves
+from raido.schedule.defaults.joins import extents, fused_stages_of, is_open, moved, moves, shares_reads
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
@@ -161,14 +161,12 @@ def folds_the_same(state: State, demand: Demand, fused_stage: str, leader: str) 
     one, other = state.stage(fused_stage), state.stage(leader)
     if not has_folds_of(one, other):
         return False
-    total = common = 0
     changing = {axis.var for axis in one.reduction_axes}
-    for array, points in demand.reads(fused_stage).items():
-        moving = {point for point in points if any(moves(e, var) for e in point for var in changing)}
-        there = demand.reads(leader).get(array, set())
-        total += len(moving)
-        common += len(moved(moving, one.all_axes, other.all_axes) & there)
-    return common > 0 and 2 * common >= total
+    moving = {
+        array: {point for point in points if any(moves(e, var) for e in point for var in changing)}
+        for array, points in demand.reads(fused_stage).items()
+    }
+    return any(moving.values()) and shares_reads(demand, one, other, moving)
 
 
 def has_folds_of(one: Stage, other: Stage) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bool_, i64, whole_range
 from raido.algo.graph.expr import Const, Expr, Op, const
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import Fold
@@ -23,7 +23,8 @@ def arg_fold(fold: Fold) -> tuple[str, tuple[Expr, ...]] | None:
         pick = picked(fold.buffers[0].dtype, better, fold.left, fold.right)
         if fold.combine == pick and _is_lowest(fold.neutral, better):
             value = _value(fold)
-            if value is not None and fold.step == _with(fold, pick, value):
+            taken = dict(zip(fold.right, value or fold.right, strict=True))
+            if value is not None and fold.step == tuple(substitute(e, taken) for e in pick):
                 return better, value
     return None
 
@@ -56,11 +57,8 @@ def _is_lowest(neutral: Sequence[NestExpr], better: str) -> bool:
     first = neutral[0]
     if not isinstance(first, Const) or first.dtype is bool_:
         return False
-    if first.dtype.is_float:
-        return first.value == (float("-inf") if better == "gt" else float("inf"))
-    signed, bits = first.dtype.kind == "i", first.dtype.bits
-    lowest, highest = (-1 << bits - 1, (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return first.value == (lowest if better == "gt" else highest)
+    ends = (float("-inf"), float("inf")) if first.dtype.is_float else whole_range(first.dtype)
+    return first.value == ends[better == "lt"]
 
 
 def _value(fold: Fold) -> tuple[Expr, ...] | None:
@@ -70,8 +68,3 @@ def _value(fold: Fold) -> tuple[Expr, ...] | None:
     ):
         return None
     return tuple(s.args[1] for s in fold.step)  # type: ignore[union-attr]
-
-
-def _with(fold: Fold, pick: Sequence[Expr], value: Sequence[Expr]) -> tuple[Expr, ...]:
-    values = dict(zip(fold.right, value, strict=True))
-    return tuple(substitute(e, values) for e in pick)

@@ -8,7 +8,8 @@ state. (Pharr & Mark, ispc, 2012.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
@@ -17,10 +18,7 @@ from raido.algo.graph.rewrite import children, topological
 from raido.schedule.gang.folds import GangFolds, replace_parts
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation
 from raido.schedule.gang.liveness import InductionVariable, dead_after, find_induction_variables, split_condition
-from raido.schedule.gang.registers import Registers
 from raido.schedule.gang.transposes import RegisterBlock, find_register_blocks, shuffle_levels
-from raido.schedule.gang.values import Partial
-from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -44,28 +42,19 @@ from raido.schedule.nest.walk import expressions_of, statements_within
 _CHEAP = 24  # operations of a divergent side that runs without a test
 
 
+@dataclass(eq=False)
 class GangBody(GangFolds):
-    """One translation of a loop body, for `gangs` gangs of `lanes` lanes that start at `base`."""
+    """One translation of a loop body, for `gangs` gangs of `lanes` lanes that start at `base`; `high`: the end of lanes that are on."""
 
-    def __init__(
-        self,
-        loop: For,
-        info: Variability,
-        lanes: int,
-        gangs: int,
-        base: Expr,
-        high: Expr | None,
-        partials: Mapping[Buffer, Partial],
-        registers: Registers,
-        steps: Mapping[Var, Expr],
-    ) -> None:
-        super().__init__(loop, info, lanes, gangs, base, partials, registers, steps)
-        self.loop = loop
-        if high is not None:
-            inside = self.vector(loop.var)
-            self.mask = self._name("on", tuple(Op("lt", bool_, (r, Splat(high, lanes))) for r in inside))
-            self.edge, self.on = self.mask, ix.sub(high, base)
-        self._statements(loop.body.statements)
+    high: Expr | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.high is not None:
+            inside = self.vector(self.loop.var)
+            self.mask = self._name("on", tuple(Op("lt", bool_, (r, Splat(self.high, self.lanes))) for r in inside))
+            self.edge, self.on = self.mask, ix.sub(self.high, self.base)
+        self._statements(self.loop.body.statements)
         self.block = Block(tuple(self.out))
 
     # --- blocks and names

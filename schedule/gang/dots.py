@@ -23,7 +23,7 @@ from raido.schedule.gang.fold_lanes import free_variables_of
 from raido.schedule.gang.narrow_integers import BITWISE, Narrowing
 from raido.schedule.nest.effects import buffers_read, is_scan, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statement, Store
-from raido.schedule.nest.values import Buffer, Read, new_serial
+from raido.schedule.nest.values import Buffer, Read, converted, register
 from raido.schedule.nest.walk import map_block, statements_within, with_blocks
 
 _LEAST = 128  # bits of the shortest register
@@ -185,10 +185,10 @@ def _as(e: Expr, dtype: DType, narrowing: Narrowing) -> Expr | None:
     while isinstance(e, Op) and e.name == "cast" and e.dtype.bits > dtype.bits and not e.args[0].dtype.is_float:
         e = e.args[0]
     if e.dtype.bits <= dtype.bits:
-        return e if e.dtype is dtype else Op("cast", dtype, (e,))
+        return converted(e, dtype)
     wide = i16 if dtype is i8 else u16 if dtype is u8 else dtype
     narrow = narrowing.narrow(e, wide, 16)
-    return narrow if narrow is None or dtype is wide else Op("cast", dtype, (narrow,))
+    return None if narrow is None else converted(narrow, dtype)
 
 
 def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) -> Block:
@@ -201,7 +201,7 @@ def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) 
         narrow = {2: i16, 4: i8 if signed else u8, 8: u8}[count]
         if isinstance(e, Op) and e.name in BITWISE and e.dtype.bits == narrow.bits:
             return Op(e.name, dtype, tuple(operand(a, signed) for a in e.args))
-        e = e if e.dtype is narrow else Op("cast", narrow, (e,))
+        e = converted(e, narrow)
         if e not in packed:
             each = [substitute(e, {loop.var: ix.add(loop.var, k)}) for k in range(count)]
             packed[e] = Let(fresh("packed", dtype), _joined(each, dtype))
@@ -213,15 +213,14 @@ def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) 
         if isinstance(s, Fold):
             x, *others = (operand(e, k == 1) for k, e in enumerate(pairs[s].factors))
             if not others:
-                bits: Expr = Op("popcount", dtype, (x,))
                 total = s.left[0].dtype
-                bits = bits if total is dtype else Op("cast", total, (bits,))
+                bits = converted(Op("popcount", dtype, (x,)), total)
                 return [replace(s, step=(Op("add", total, (s.left[0], bits)),))]
             (y,) = others
             if count < 8:
                 name = "dot_halves" if count == 2 else "dot_quarters"
                 return [replace(s, step=(Op(name, dtype, (s.left[0], x, y)),))]
-            sums[s] = Buffer("few", u64, (), "register", new_serial(), (), 1, None)
+            sums[s] = register("few", u64)
             left, right, zero = fresh("left", u64), fresh("right", u64), const(u64, 0)
             step, both = (Op("add", u64, (left, e)) for e in (Op("byte_differences", u64, (x, y)), right))
             return [Fold((sums[s],), (), (step,), (left,), (right,), (both,), (zero,), "add")]
@@ -249,10 +248,10 @@ def _split(loop: For, pairs: Mapping[Statement, Pair], count: int, trips: Expr) 
 def _joined(parts: list[Expr], dtype: DType) -> Expr:
     """Returns an integer whose halves, quarters or eighths are these integers, the first one lowest."""
     half = unsigned(parts[0].dtype.bits)
-    whole = [e if e.dtype is half else Op("cast", half, (e,)) for e in parts]
+    whole = [converted(e, half) for e in parts]
     while len(whole) > 1:
         both = unsigned(2 * half.bits)
         low, high = ([Op("cast", both, (e,)) for e in whole[k::2]] for k in (0, 1))
         shifted = [Op("shl", both, (e, const(both, half.bits))) for e in high]
         whole, half = [Op("bit_or", both, pair) for pair in zip(low, shifted, strict=True)], both
-    return whole[0] if dtype is half else Op("cast", dtype, (whole[0],))
+    return converted(whole[0], dtype)

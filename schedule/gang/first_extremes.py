@@ -27,7 +27,7 @@ from raido.schedule.gang.arg_folds import EXTREMES, arg_fold, is_taken
 from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Statement, Store
-from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
+from raido.schedule.nest.values import Buffer, NestExpr, Read, converted, register
 
 BLOCK = 4096  # elements: 64 registers of bytes, so combining lanes is amortised; they fit a first-level cache, indices 16 bits
 FEWEST = 64  # elements of a row of constant length: below, most of the work is combining lanes
@@ -74,13 +74,11 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
     (_, value), dtype, which = found_fold, fold.buffers[0].dtype, EXTREMES[better]
     narrow = INDEX_TYPES[max(16, dtype.bits)]
     nowhere = const(narrow, NOWHERE)
-    best, found = (
-        Buffer(n, t, (), "register", new_serial(), (), 1, None) for n, t in (("best", dtype), ("found", narrow))
-    )
+    best, found = (register(n, t) for n, t in (("best", dtype), ("found", narrow)))
     held = tuple(Read(b, fold.indices, None) for b in fold.buffers)
     extreme = Read(best, (), None)
     begin = substitute(value[1], {loop.var: first})
-    where = ix.sub(loop.var, first) if narrow is i64 else Op("cast", narrow, (ix.sub(loop.var, first),))
+    where = converted(ix.sub(loop.var, first), narrow)
 
     def find(is_best: Expr) -> For:
         index = Op("select", narrow, (is_best, where, nowhere))
@@ -103,16 +101,12 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
                     Alloc(found),
                     Store(found, (), nowhere),
                     search,
-                    Let(at, ix.add(first, Read(found, (), None) if narrow is i64 else _wide(Read(found, (), None)))),
+                    Let(at, ix.add(first, converted(Read(found, (), None), i64))),
                     again,
                 )
             ),
         ),
     )
-
-
-def _wide(index: NestExpr) -> Op:
-    return Op("cast", i64, (index,))
 
 
 def _fold_of(loop: For, first: Expr, end: Expr, buffer: Buffer, value: NestExpr, neutral: NestExpr, which: str) -> For:

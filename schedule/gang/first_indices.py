@@ -25,12 +25,11 @@ from raido.algo.graph.dtypes import DType, bool_, i16, i32, i64, u8
 from raido.algo.graph.expr import Expr, Node, Op, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.gang.arg_folds import arg_fold, picked
-from raido.schedule.nest.effects import bound_within, buffers_read, is_scan
+from raido.schedule.nest.effects import accesses, bound_within, buffers_read, is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Nest, Statement, Store
 from raido.schedule.nest.replace_buffers import map_expressions
-from raido.schedule.nest.uses import fields_of
-from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
+from raido.schedule.nest.values import Buffer, NestExpr, Read, converted, new_serial
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks
 
 NOWHERE = const(i64, (1 << 63) - 1)
 INDEX_TYPES = (
@@ -114,8 +113,7 @@ def _paths(s: Statement, around: tuple[Statement, ...] = ()) -> list[tuple[State
         return [(*around, s)]
     if isinstance(s, Block):
         return [path for each in s.statements for path in _paths(each, around)]
-    inside = (getattr(s, name) for name in fields_of(type(s)))
-    return [path for block in inside if isinstance(block, Block) for path in _paths(block, (*around, s))]
+    return [path for block in blocks_of(s) for path in _paths(block, (*around, s))]
 
 
 def _variables(expressions: Sequence[NestExpr]) -> set[Node]:
@@ -149,15 +147,9 @@ def _starts(block: Block, k: int, buffers: Sequence[Buffer], values: Sequence[Ex
                     return False
                 if isinstance(s, Store) and s.buffer is buffer and (number >= k or s.value != value or s.predicate):
                     return False
-                if not isinstance(s, Alloc | Store | Fold | Block) and buffer in _fields(s):
+                if not isinstance(s, Store | Fold) and any(access.buffer is buffer for access in accesses(s)):
                     return False
     return True
-
-
-def _fields(s: Any) -> list[Any]:
-    """The values of the fields of a statement, with tuples flattened."""
-    parts = (getattr(s, name) for name in fields_of(type(s)))
-    return [part for each in parts for part in (each if isinstance(each, tuple) else (each,))]
 
 
 def _type_of(element: DType, found: InOrder) -> DType:
@@ -179,7 +171,7 @@ def _rewritten(block: Block, indices: Buffer, found: InOrder) -> Block:
     left, right = ((a, fresh(b.name, narrow)) for a, b in (fold.left, fold.right))
     element, index = found.value
     number = ix.canonical(ix.sub(index, found.first))
-    brought = (element, number if narrow is i64 else Op("cast", narrow, (number,)))
+    brought = (element, converted(number, narrow))
     take = _ahead(fold.buffers[0].dtype, found.better, left[0], element)
     new = Fold(
         (fold.buffers[0], kept),
@@ -198,7 +190,7 @@ def _rewritten(block: Block, indices: Buffer, found: InOrder) -> Block:
         if not isinstance(e, Read) or e.buffer is not indices:
             return e
         own = Read(kept, e.indices, e.predicate)
-        wide = ix.add(found.first, own if narrow is i64 else Op("cast", i64, (own,)))
+        wide = ix.add(found.first, converted(own, i64))
         return Op("select", i64, (is_entered, wide, NOWHERE))
 
     def statement(s: Any) -> Any:

@@ -7,20 +7,27 @@ k with lane k + n/2, and so on), and the result is folded into the accumulator: 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Expr, Node, Var, const
+from raido.algo.graph.expr import Expr, Node, Var
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.gang.lanes import shared_parts, widen
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import bound_within, buffers_read, is_scan, writes, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Statement, Store
-from raido.schedule.nest.values import Buffer, Extract, LaneFold, NestExpr, Read, Splat, VectorVar
+from raido.schedule.nest.values import (
+    Buffer,
+    Extract,
+    LaneFold,
+    NestExpr,
+    Read,
+    Splat,
+    VectorVar,
+    elements_of,
+    indices_of,
+)
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
 _LARGEST = 64  # elements of a buffer, each with a partial result of its own
@@ -62,15 +69,7 @@ def find_reductions(
     reductions = []
     for buffers, folds in found.items():
         first = folds[0][0]
-        uniform = free_variables_of(*first.combine, *first.neutral) - set(first.left) - set(first.right)
-        usable = (
-            not any(b in active or b in touched or b in bound for b in buffers)
-            and uniform.isdisjoint(bound)
-            and len({lanes for _, lanes, _ in folds}) == 1
-            and all(f.combine == first.combine and f.neutral == first.neutral for f, _, _ in folds)
-        )
-        if not usable:
-            usable = not any(b in active or b in touched or b in bound for b in buffers) and _agree(folds, bound)
+        usable = not any(b in active or b in touched or b in bound for b in buffers) and _agree(folds, bound)
         same_element = len({f.indices for f, _, _ in folds}) == 1 and free_variables_of(*first.indices).isdisjoint(
             bound
         )
@@ -91,7 +90,7 @@ def _agree(folds: list[tuple[Fold, int, int]], bound: set[Node]) -> bool:
         return False
     for fold, n, _ in folds:
         names = dict(zip(fold.left + fold.right, first.left + first.right, strict=True))
-        same = all(substitute(a, names) is b for a, b in zip(fold.combine, first.combine, strict=True))
+        same = fold.combine == first.combine or tuple(substitute(e, names) for e in fold.combine) == first.combine
         if not same or n != lanes or fold.neutral != first.neutral:
             return False
     return True
@@ -130,18 +129,8 @@ def _touched_otherwise(statement: Statement) -> set[Buffer]:
 
 def _elements(buffer: Buffer) -> list[tuple[Expr, ...]]:
     """Every index of a buffer of constant shape with at most `_LARGEST` elements; [] for others."""
-    if buffer.scope not in ("register", "stack"):
-        return []
-    extents = [ix.constant_value(extent) for extent in buffer.shape]
-    total = 1
-    for extent in extents:
-        if extent is None:
-            return []
-        total *= extent
-    if total > _LARGEST:
-        return []
-    every = itertools.product(*(range(extent) for extent in extents if extent is not None))
-    return [tuple(const(i64, k) for k in index) for index in every]
+    count = elements_of(buffer) if buffer.scope in ("register", "stack") else None
+    return [] if count is None or count > _LARGEST else list(indices_of(buffer))
 
 
 def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]:
@@ -169,10 +158,7 @@ def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Ite
 
     def merge(a: tuple[NestExpr, ...], b: tuple[NestExpr, ...], lanes: int) -> tuple[NestExpr, ...]:
         operands = dict(zip(fold.left + fold.right, a + b, strict=True))
-        if lanes > 1:
-            values = tuple(widen(e, operands, lanes) for e in fold.combine)
-        else:
-            values = tuple(substitute(e, operands) for e in fold.combine)
+        values = tuple(widen(e, operands, lanes) if lanes > 1 else substitute(e, operands) for e in fold.combine)
         parts = {part: name("part", part, lanes) for part in shared_parts(values)}
         values = tuple(substitute(value, parts) for value in values)
         return tuple(name("both", value, lanes) if lanes > 1 else keep(value) for value in values)

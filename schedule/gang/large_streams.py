@@ -14,6 +14,7 @@ version would double the compile time.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
@@ -53,15 +54,10 @@ def _is_large(loop: For) -> Op | None:
     ):  # type: ignore[misc]
         return None
     stores = [s for s in inside if isinstance(s, Store) and s.stream]
-    above = {s.stream for s in stores}
-    if len(above) != 1 or any(bytes_ is None for bytes_ in map(_bytes, (s.buffer for s in stores))):
+    above, sizes = {s.stream for s in stores}, [_bytes(s.buffer) for s in stores]
+    if len(above) != 1 or None in sizes:
         return None
-    (limit,) = above
-    sizes: list[Expr] = [size for s in stores if (size := _bytes(s.buffer)) is not None]
-    most = sizes[0]
-    for size in sizes[1:]:
-        most = ix.maximum(most, size)
-    return Op("gt", bool_, (most, ix.as_index(limit or 0)))
+    return Op("gt", bool_, (reduce(ix.maximum, sizes), ix.as_index(above.pop() or 0)))  # type: ignore[arg-type]
 
 
 def _bytes(buffer: Buffer) -> Expr | None:

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph.expr import Const, Op
+from raido.algo.graph.index import COMPARISONS
 from raido.schedule.gang.variability import Variability
-from raido.schedule.nest.effects import touched, writes
-from raido.schedule.nest.nodes import Alloc, Let, Statement, Store, While
+from raido.schedule.nest.effects import touched
+from raido.schedule.nest.nodes import Alloc, Statement, Store, While
+from raido.schedule.nest.passes.own_counters import increment_of, names_of
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.nest.walk import statements_within
-
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +52,13 @@ def find_induction_variables(
 def _induction_variable(
     buffer: Buffer, loop: While, earlier: Sequence[Statement], info: Variability
 ) -> InductionVariable | None:
-    starts = [s for s in earlier if not isinstance(s, Alloc) and buffer in touched(s)]
-    increments = [s for s in statements_within(loop) if any(w.buffer is buffer for w in writes(s))]
-    if len(starts) != 1 or len(increments) != 1:
+    start, *others = [s for s in earlier if not isinstance(s, Alloc) and buffer in touched(s)] or [None]
+    if others or not isinstance(start, Store) or start.predicate is not None or info.varies(start.value):
         return None
-    start, increment = starts[0], increments[0]
-    if not isinstance(start, Store) or not isinstance(increment, Store) or increment not in loop.body.statements:
-        return None
-    if start.predicate is not None or increment.predicate is not None or info.varies(start.value):
-        return None
-    read = Read(buffer, (), None)
-    lets = [s.var for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let) and s.value is read]
-    names = (read, *lets)
-    value = increment.value
-    if (
-        not isinstance(value, Op)
-        or value.name != "add"
-        or value.args[0] not in names
-        or not isinstance(value.args[1], Const)
-    ):
-        return None
-    return InductionVariable(buffer, start.value, value.args[1], names)
+    read, named = Read(buffer, (), None), names_of(loop)
+    increment = increment_of(buffer, loop, named)
+    names = (read, *(name for name, value in named.items() if value is read))
+    return None if increment is None else InductionVariable(buffer, start.value, increment, names)  # type: ignore[arg-type]
 
 
 def split_condition(
@@ -89,7 +74,7 @@ def split_condition(
         if isinstance(part, Op) and part.name == "logical_and":
             stack.extend(reversed(part.args))
             continue
-        agreed = isinstance(part, Op) and part.name in _COMPARISONS
+        agreed = isinstance(part, Op) and part.name in COMPARISONS
         agreed = agreed and all(a in names or not info.varies(a) for a in part.args)  # type: ignore[attr-defined]
         (common if agreed else each).append(part)
     return each, common

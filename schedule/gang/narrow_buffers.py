@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, i8, i16, u8, u16, whole_range
+from raido.algo.graph.dtypes import DType, i8, i16, u8, u16
 from raido.algo.graph.expr import Expr, Node, Op
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.gang.narrow_integers import type_of
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import Access, accesses, loads
 from raido.schedule.nest.integer_ranges import IntegerRanges, is_wider
@@ -82,22 +83,12 @@ def _types(body: Block) -> dict[Buffer, DType]:
                 for access in accesses(inner):
                     if access.buffer in found and not _is_consecutive(access, s, info):
                         found.pop(access.buffer)
-    return {b: t for b in found if b in stored and (t := _type_of(stored[b], b.dtype.bits)) is not None}
+    types = {b: (t for t in (u8, i8, u16, i16) if t.bits < b.dtype.bits) for b in found}
+    return {b: t for b in found if b in stored and (t := type_of([stored[b]], types[b])) is not None}
 
 
 def _may_be_narrow(buffer: Buffer) -> bool:
     return buffer.scope in ("heap", "stack") and is_wider(buffer, 16) and buffer.lanes == 1  # type: ignore[arg-type]
-
-
-def _type_of(stored: tuple[int, int], bits: int) -> DType | None:
-    return next(
-        (
-            t
-            for t in (u8, i8, u16, i16)
-            if t.bits < bits and whole_range(t)[0] <= stored[0] and stored[1] <= whole_range(t)[1]
-        ),
-        None,
-    )
 
 
 def _is_consecutive(access: Access, loop: For, info: Variability) -> bool:

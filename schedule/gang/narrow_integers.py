@@ -15,7 +15,7 @@ product of 16 bits on as if it had no sign. In 32 bits it does not.)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
@@ -26,12 +26,13 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.effects import buffers_read, written
 from raido.schedule.nest.integer_ranges import WRAPPING, IntegerRanges, Range, is_divisor, is_wider
-from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Ordered, Produce, Statement, While
+from raido.schedule.nest.nodes import Block, For, Let, Nest
 from raido.schedule.nest.replace_buffers import map_expressions
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.values import converted
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 BITWISE = ("bit_and", "bit_or", "bit_xor", "bit_not")
+TYPES = {8: (u8, i8), 16: (u16, i16), 32: (i32, u32)}  # by their bits, those in which integers are computed
 WHOLE = ("shr", "floordiv", "floormod", "minimum", "maximum", "abs")
 
 
@@ -41,7 +42,7 @@ def narrow_integers(nest: Nest) -> Nest:
 
 
 def _narrowed_loop(loop: For) -> For:
-    if not all(isinstance(s, (Block, Let)) or not _has_blocks(s) for s in statements_within(loop.body)):
+    if any(map(blocks_of, statements_within(loop.body))):
         return loop  # names may change in loops inside
     nodes = topological(*(e for s in statements_within(loop.body) for e in expressions_of(s)))
     if not any(_narrows(e) for e in nodes):
@@ -61,13 +62,9 @@ def _narrowed_loop(loop: For) -> For:
 
 def _narrows(e: Node) -> bool:
     """Whether an expression casts an integer to a narrower one, or compares integers wider than 8 bits."""
-    if not isinstance(e, Op) or e.name not in ("cast", *COMPARISONS):
+    if not isinstance(e, Op) or e.name not in ("cast", *ix.COMPARISONS):
         return False
     return e.dtype.is_integer and is_wider(e.args[0], e.dtype.bits) if e.name == "cast" else is_wider(e.args[0], 8)
-
-
-def _has_blocks(s: Statement) -> bool:
-    return isinstance(s, (For, If, While, Ordered, Produce))
 
 
 def _without_unused(block: Block) -> Block:
@@ -96,7 +93,7 @@ class Narrowing(IntegerRanges):
         """A cast to a narrower integer with its operand in as few bits as possible, likewise a comparison; other expressions unchanged."""
         if not isinstance(e, Op) or not _narrows(e):
             return e
-        if e.name in COMPARISONS:
+        if e.name in ix.COMPARISONS:
             return self._comparison(e)
         meaning = self.meaning(e.args[0])
         if not isinstance(meaning, Op):
@@ -104,19 +101,19 @@ class Narrowing(IntegerRanges):
         if meaning.name == "cast":  # its name, if it has one, would keep the wider value
             before = meaning.args[0]
             named = meaning is not e.args[0] and before.dtype.is_integer and not is_wider(before, 16)
-            return _cast(before, e.dtype) if named else e
+            return converted(before, e.dtype) if named else e
         for dtype in (u8, i16 if e.dtype is i16 else u16, i32):
             if e.dtype.bits <= dtype.bits < meaning.dtype.bits:
                 narrow = self.narrow(meaning, dtype, e.dtype.bits)
                 if narrow is not None:
-                    return _cast(narrow, e.dtype)
+                    return converted(narrow, e.dtype)
         return e
 
     def _comparison(self, e: Op) -> Op:
         """A comparison of integers in the narrowest dtype that holds both."""
         ranges = [self.range_of(a) for a in e.args]
         for bits in (8, 16, 32):
-            dtype = type_of(ranges, bits) if bits < e.args[0].dtype.bits else None
+            dtype = type_of(ranges, TYPES[bits]) if bits < e.args[0].dtype.bits else None
             sides = [] if dtype is None else [self.narrow(a, dtype, bits) for a in e.args]
             if dtype is not None and None not in sides:
                 return Op(e.name, bool_, tuple(sides))  # type: ignore[arg-type]
@@ -135,9 +132,9 @@ class Narrowing(IntegerRanges):
             value = int(e.value) % (1 << dtype.bits)
             return const(dtype, value - (1 << dtype.bits) if value > whole_range(dtype)[1] else value)
         if not is_wider(e, dtype.bits):
-            return _cast(e, dtype) if e.dtype.is_integer or e.dtype is bool_ else None
+            return converted(e, dtype) if e.dtype.is_integer or e.dtype is bool_ else None
         if not isinstance(e, Op):
-            return _cast(e, dtype) if isinstance(e, (Var, SizeVar)) and e not in self.inside else None
+            return converted(e, dtype) if isinstance(e, (Var, SizeVar)) and e not in self.inside else None
         if dtype.bits == 8 and (
             e.name in ("floordiv", "floormod") or (e.name == "mul" and not any(map(_is_power, e.args)))
         ):
@@ -156,16 +153,16 @@ class Narrowing(IntegerRanges):
             return _built(e.name, dtype, [self.narrow(e.args[0], dtype, below), const(dtype, distance)])
         if e.name not in WHOLE or (e.name in ("shr", "floordiv", "floormod") and not is_divisor(e, dtype.bits)):
             return None
-        own = type_of([self.range_of(a) for a in (*e.args, e)], dtype.bits)
+        own = type_of([self.range_of(a) for a in (*e.args, e)], TYPES[dtype.bits])
         if own is None:
             return None
         result = _built(e.name, own, [self.narrow(a, own, own.bits) for a in e.args])
-        return None if result is None else _cast(result, dtype)
+        return None if result is None else converted(result, dtype)
 
 
-def type_of(ranges: list[Range | None], bits: int) -> DType | None:
-    """The type of so many bits that holds all of these."""
-    for dtype in {8: (u8, i8), 16: (u16, i16)}.get(bits, (i32, u32)):
+def type_of(ranges: Sequence[Range | None], types: Iterable[DType]) -> DType | None:
+    """The first of some types that holds all of these."""
+    for dtype in types:
         low, high = whole_range(dtype)
         if all(r is not None and low <= r[0] and r[1] <= high for r in ranges):
             return dtype
@@ -180,7 +177,3 @@ def _is_power(e: Expr) -> bool:
 
 def _built(name: str, dtype: DType, operands: list[Expr | None]) -> Expr | None:
     return None if None in operands else Op(name, dtype, tuple(operands))  # type: ignore[arg-type]
-
-
-def _cast(e: Expr, dtype: DType) -> Expr:
-    return e if e.dtype is dtype else Op("cast", dtype, (e,))

@@ -20,11 +20,11 @@ from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.dtypes import f64
 from raido.algo.graph.expr import Expr, Node, Op, const, fresh
 from raido.schedule.gang.fold_lanes import free_variables_of
-from raido.schedule.gang.narrow_integers import Narrowing, type_of
+from raido.schedule.gang.narrow_integers import TYPES, Narrowing, type_of
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import buffers_read, is_scan, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statement, Store
-from raido.schedule.nest.values import Buffer, Read, new_serial
+from raido.schedule.nest.values import Read, register
 from raido.schedule.nest.walk import map_block, statements_within, with_blocks
 
 BYTES = 1 << 8  # elements of 8 bits, whose sum has 16 bits
@@ -164,11 +164,11 @@ def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:
     if bounds is None or (buffer.dtype.is_float and max(-bounds[0], bounds[1]) > BLOCK):
         return None
     low, high = most * min(bounds[0], 0), most * max(bounds[1], 0)
-    dtype = next((t for bits in (16, 32) if bits < buffer.dtype.bits and (t := type_of([(low, high)], bits))), None)
+    dtype = type_of([(low, high)], (t for bits in (16, 32) if bits < buffer.dtype.bits for t in TYPES[bits]))
     narrow = None if dtype is None else narrowing.narrow(value, dtype, dtype.bits)
     if dtype is None or narrow is None:
         return None
-    few = Buffer("few", dtype, (), "register", new_serial(), (), 1, None)
+    few = register("few", dtype)
     own, right, zero = fresh("left", dtype), fresh("right", dtype), const(dtype, 0)
     add = [Op("add", dtype, (own, e)) for e in (narrow, right)]
     into = Fold((few,), (), (add[0],), (own,), (right,), (add[1],), (zero,), "add")

@@ -61,7 +61,7 @@ def _in_order(statements: Sequence[Statement]) -> list[Statement]:
         if isinstance(s, Let) and (isinstance(s.value, (Read, VectorRead)) or s.var not in between):
             waiting[s.var] = s, used, buffers_read([s.value])
             continue
-        if isinstance(s, Block) or next(blocks_of(s), None) is not None:
+        if isinstance(s, Block) or blocks_of(s):
             name(list(waiting))
         changed = written(s)
         name([var for var, (_, _, read) in waiting.items() if var in used or read & changed])

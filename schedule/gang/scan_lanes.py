@@ -12,6 +12,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op, Var, const
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.gang.lanes import choose, shared_parts, widen
+from raido.schedule.nest.carry import applied
 from raido.schedule.nest.nodes import Fold, Let, Statement, Store
 from raido.schedule.nest.values import Extract, LaneShift, NestExpr, Ramp, Read, Splat, VectorVar
 
@@ -35,8 +36,7 @@ class ScanLanes:
             before = self._from_lane(1, self._combine(spread, self._moved(gang, 1)), spread) if s.before else ()
             results.append((*before, *(self._combine(spread, gang) if s.after else ())))
             last = tuple(Extract(v, self.lanes - 1) for v in gang)
-            operands = dict(zip(s.left + s.right, carry + last, strict=True))
-            carry = tuple(self._scalar("carry", substitute(e, operands)) for e in s.combine)
+            carry = tuple(self._scalar("carry", value) for value in applied(s, carry, last))
         self.out += [Store(b, s.indices, c) for b, c in zip(s.buffers, carry, strict=True)]
         return results
 

@@ -7,6 +7,7 @@ selection, because no lane that is off reads it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from raido.algo.graph import index as ix
@@ -14,30 +15,21 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
 from raido.schedule.gang.promotion import Element, Promoted
-from raido.schedule.gang.registers import NotRegisters, Registers
+from raido.schedule.gang.registers import NotRegisters
 from raido.schedule.gang.values import GangValues, Motion, Partial
-from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import reads_memory
-from raido.schedule.nest.nodes import Alloc, For, Let, Scatter, Statement, Store, VectorStore
+from raido.schedule.nest.nodes import Alloc, Let, Scatter, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Ramp, Read, Splat, VectorVar
 
 
+@dataclass(eq=False)
 class GangStores(GangValues):
     """Appends to `out`, the statements of the current block; `partials`: the partial results of reductions by lane."""
 
-    def __init__(
-        self,
-        loop: For,
-        info: Variability,
-        lanes: int,
-        gangs: int,
-        base: Expr,
-        partials: Mapping[Buffer, Partial],
-        registers: Registers,
-        steps: Mapping[Var, Expr],
-    ) -> None:
-        super().__init__(loop, info, lanes, gangs, base, registers, steps)
-        self.partials = partials
+    partials: Mapping[Buffer, Partial]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.born: dict[Buffer, Mask] = {}
         self.promoted: dict[Element, Promoted] = {}
         self.serials = count(1)
@@ -50,9 +42,7 @@ class GangStores(GangValues):
             if isinstance(value, (VectorVar, Splat, Ramp)) and not reads_memory(value):
                 named.append(value)
                 continue
-            var = VectorVar(self._gang_name(name, g), value.dtype, self.lanes, next(self.serials))
-            self.out.append(Let(var, value))
-            named.append(var)
+            named += self._each(name, (value,), g)
         return tuple(named)
 
     def _each(self, name: str, values: Iterable[NestExpr], gang: int) -> Iterator[NestExpr]:

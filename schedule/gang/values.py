@@ -59,26 +59,25 @@ class Partial:
     indexed: bool
 
 
+@dataclass(eq=False)
 class GangValues:
     """The lanes of `gangs` gangs that start at `base`, and the values known in them.
 
     steps: the variables of the loops around as their initial values and multiples of their steps.
     """
 
-    def __init__(
-        self,
-        loop: For,
-        info: Variability,
-        lanes: int,
-        gangs: int,
-        base: Expr,
-        registers: Registers,
-        steps: Mapping[Var, Expr],
-    ) -> None:
-        self.loop, self.info, self.lanes, self.gangs, self.base = loop, info, lanes, gangs, base
-        self.registers, self.steps = registers, steps
-        bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
-        self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
+    loop: For
+    info: Variability
+    lanes: int
+    gangs: int
+    base: Expr
+    registers: Registers
+    steps: Mapping[Var, Expr]
+
+    def __post_init__(self) -> None:
+        step = self.loop.step
+        bases = tuple(ix.add(self.base, g * self.lanes * step) for g in range(self.gangs))
+        self.motions: dict[NestExpr, Motion | None] = {self.loop.var: (bases, step)}
         self.vectors: dict[Var, Vectors] = {}
         self.meanings = Meanings()
         self.gang_buffers: dict[Buffer, tuple[Buffer, ...]] = {}
@@ -88,9 +87,6 @@ class GangValues:
         self.memo: dict[NestExpr, Vectors] = {}
         self.transposed: dict[Read, Vectors] = {}
         self._elements: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
-
-    def _ramp(self, base: Expr, stride: int) -> NestExpr:
-        return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
 
     # --- how an index moves with the lane
 
@@ -187,7 +183,8 @@ class GangValues:
             return self.vectors[e]
         motion = self.motion(e) if e.dtype is i64 else None
         if motion is not None:
-            return tuple(self._ramp(base, motion[1]) for base in motion[0])
+            bases, stride = motion
+            return tuple(Ramp(e, stride, self.lanes) if stride else Splat(e, self.lanes) for e in bases)
         if isinstance(e, Op):
             args = [self.memo[a] for a in e.args]
             return tuple(Op(e.name, e.dtype, tuple(a[g] for a in args)) for g in range(self.gangs))

@@ -57,8 +57,6 @@ from raido.schedule.nest.nodes import (
     If,
     Let,
     Nest,
-    Ordered,
-    Produce,
     Statement,
     Store,
     While,
@@ -159,22 +157,14 @@ class _Former:
     def _inside(self, s: Statement) -> list[Statement]:
         if isinstance(s, Block):
             return [self.block(s)]
-        if isinstance(s, For):
-            if s.kind == "vector":
-                return self._vector_loop(s)
-            self.around.append(s)
-            body = self.block(s.body)
-            self.around.pop()
-            return [replace(s, body=body)]
-        if isinstance(s, If):
-            return [If(s.condition, self.block(s.then), None if s.orelse is None else self.block(s.orelse))]
-        if isinstance(s, While):
-            return [While(self.block(s.setup), s.condition, self.block(s.body))]
-        if isinstance(s, Produce):
-            return [Produce(s.stage, self.block(s.body))]
-        if isinstance(s, Ordered):
-            return [Ordered(self.block(s.body))]
-        return [s]
+        if not isinstance(s, For):
+            return [with_blocks(s, self.block)]
+        if s.kind == "vector":
+            return self._vector_loop(s)
+        self.around.append(s)
+        body = self.block(s.body)
+        self.around.pop()
+        return [replace(s, body=body)]
 
     # --- one vector loop
 
@@ -237,7 +227,7 @@ class _Former:
         """Emits whole groups, the last one moved back: a large body has the same code for all of them, a small one separate
         code for the last, which is faster."""
         _, lanes, gangs = self.describe(loop)
-        large = _work(loop) > _LARGE_BODY
+        large = sum(len(topological(*expressions_of(s))) for s in statements_within(loop.body)) > _LARGE_BODY
         width = lanes * gangs if large else lanes
         turn, var = Var(f"{loop.var.name}_turn", i64, loop.var.serial), _bound(loop)
         body = self._body(loop, gangs if large else 1, var, None)
@@ -326,7 +316,7 @@ class _Former:
     def _body(self, loop: For, gangs: int, base: Expr, high: Expr | None) -> Block:
         info, lanes, _ = self.describe(loop)
         steps = {s.var: ix.add(s.low, ix.mul(s.var, s.step)) for s in self.around if s.step > 1}
-        return GangBody(loop, info, lanes, gangs, base, high, self.partials, self.registers, steps).block
+        return GangBody(loop, info, lanes, gangs, base, self.registers, steps, self.partials, high).block
 
 
 def _bound(loop: For) -> Var:
@@ -383,11 +373,6 @@ def _has_inner_loop(loop: For) -> bool:
     return any(
         isinstance(s, While) or (isinstance(s, For) and s.kind == "serial") for s in statements_within(loop.body)
     )
-
-
-def _work(loop: For) -> int:
-    """The number of expression nodes in the body, a measure of its code size."""
-    return sum(len(topological(*expressions_of(s))) for s in statements_within(loop.body))
 
 
 def _narrowest(loop: For, info: Variability) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Op, Var
+from raido.algo.graph.expr import Expr, Op, Var, conjunction
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.block_memory import Access, BlockMemory, NeedsSerial
 from raido.schedule.kernels.block_scope import AXES, Scope, has_shared_loop, made_serial, without_single
@@ -181,11 +181,8 @@ class _BlockCode(BlockMemory):
 
     def _first(self, axes: Iterable[int]) -> Expr | None:
         """The condition that a thread's places along these axes are 0; None where there are no such axes."""
-        condition: Expr | None = None
-        for axis in sorted(axes):
-            first = Op("eq", bool_, (self.threads[axis], ix.as_index(0)))
-            condition = first if condition is None else Op("logical_and", bool_, (condition, first))
-        return condition
+        first = [Op("eq", bool_, (self.threads[axis], ix.as_index(0))) for axis in sorted(axes)]
+        return conjunction(first) if first else None
 
     def _control(self, s: For | If | While, scope: Scope) -> Iterator[Statement]:
         if isinstance(s, If):

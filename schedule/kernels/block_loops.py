@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.algo.graph.rewrite import topological
-from raido.schedule.kernels.owners import largest
 from raido.schedule.nest.effects import goes_in_order
 from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Ordered, Statement, Ticket
 from raido.schedule.nest.values import Read
@@ -94,7 +95,7 @@ def block_chain(loop: For) -> Chain:
 def _counted(loop: For) -> For | None:
     """A loop whose bounds depend on outer loops as one with a constant trip count, its last iterations behind a test, as for the inner half
     of a split; None where the trip count has no constant bound."""
-    trips = largest(ix.canonical(ix.sub(loop.high, loop.low)))
+    trips = greatest(ix.canonical(ix.sub(loop.high, loop.low)))
     if trips is None:
         return None
     number = fresh(loop.var.name)
@@ -136,9 +137,7 @@ def in_turn(
 ) -> Block:
     """The blocks number `slot`, `slot + slots`, … of all iterations of a chain, the last loop fastest; or as many that draw a ticket."""
     turn, number = fresh("turn"), fresh("number")
-    total: Expr = ix.as_index(1)
-    for each in trips:
-        total = ix.mul(total, each)
+    total: Expr = reduce(ix.mul, trips)
     numbers: list[Expr] = []
     rest: Expr = number
     for each in reversed(trips[1:]):

@@ -14,12 +14,13 @@ from math import prod
 from typing import Any
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.expr import Expr, Node, Var
 from raido.algo.graph.rewrite import free_variables, substitute, transform
 from raido.schedule.kernels.block_scope import AXES, Scope
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.owners import Owner, Surroundings, Told, largest, merged, owner_of, tiles_in_order
+from raido.schedule.kernels.owners import Owner, Surroundings, Told, merged, owner_of, tiles_in_order
 from raido.schedule.kernels.thread_code import thread_memory
 from raido.schedule.nest.effects import bound_within, loads, writes, written
 from raido.schedule.nest.nodes import (
@@ -142,7 +143,7 @@ class BlockMemory:
         """The scope in a loop over threads, and whether a thread may have more than one iteration of it."""
         axis = AXES[s.level]
         low, high = (substitute(e, scope.known) for e in (s.low, s.high))
-        trips = largest(ix.canonical(ix.sub(high, low)))
+        trips = greatest(ix.canonical(ix.sub(high, low)))
         inner = scope.inner(bound=scope.bound | {axis})
         if trips is None or -(-trips // s.step) > self.extent[axis]:
             inner.ranges = {**scope.ranges, s.var: (low, ix.sub(high, 1))}

@@ -7,12 +7,11 @@ from math import prod
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.assumptions import Interval
+from raido.algo.graph.assumptions import Interval, greatest
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.owners import largest
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
@@ -103,7 +102,7 @@ def _measure(
     if isinstance(s, For) and s.kind == "parallel":
         axis = AXES[s.level]
         trips = ix.sub(substitute(s.high, known), substitute(s.low, known))
-        most = largest(ix.canonical(trips))
+        most = greatest(ix.canonical(trips))
         needed = s.threads or (limits.threads if most is None else -(-most // s.step))
         extent[axis] = max(extent[axis], min(needed, limits.along[axis]))
     for block in (s,) if isinstance(s, Block) else blocks_of(s):
@@ -120,7 +119,7 @@ def without_single(block: Block, scope: Scope) -> Block:
             return without_single(s, scope.inner())
         if isinstance(s, For):
             body = without_single(s.body, scope.inner())
-            trips = largest(ix.canonical(substitute(ix.sub(s.high, s.low), scope.known)))
+            trips = greatest(ix.canonical(substitute(ix.sub(s.high, s.low), scope.known)))
             if s.kind != "parallel" or trips is None or trips > s.step:
                 return replace(s, body=body)
             return If(Op("lt", bool_, (s.low, s.high)), Block((Let(s.var, s.low), *body.statements)))

@@ -16,12 +16,12 @@ arbitrary values, which are discarded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
+from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.carry import applied
 from raido.schedule.nest.collect import distances_of, tree_levels
 from raido.schedule.nest.nodes import Collect, Exchange, Let, Statement, Store
 from raido.schedule.nest.values import Read
@@ -61,10 +61,9 @@ def _combined(s: Collect, own: list[Var], taken: Expr, distance: int, subgroup: 
     """A step in which a thread combines its value with that of another one, where `taken` holds; `own` is updated to the results."""
     others, made = _named("other", s.left), _named("own", s.left)
     yield Exchange(tuple(others), tuple(own), distance, subgroup)
-    operands = (*own, *others) if distance > 0 else (*others, *own)
-    values: dict[Node, Any] = dict(zip((*s.left, *s.right), operands, strict=True))
-    for v, e, before in zip(made, s.combine, own, strict=True):
-        yield Let(v, Op("select", v.dtype, (taken, substitute(e, values), before)))
+    combined = applied(s, own, others) if distance > 0 else applied(s, others, own)
+    for v, value, before in zip(made, combined, own, strict=True):
+        yield Let(v, Op("select", v.dtype, (taken, value, before)))
     own[:] = made
 
 

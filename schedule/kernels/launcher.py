@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from math import prod
 from typing import cast
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Var, const, fresh
-from raido.schedule.kernels.block_code import ThreadBlock, block_code
+from raido.schedule.kernels.block_code import block_code
 from raido.schedule.kernels.block_loops import AXES as BLOCK_AXES
 from raido.schedule.kernels.block_loops import Chain, block_chain, carry_of, in_turn, placed
 from raido.schedule.kernels.block_scope import block_extent
@@ -67,7 +67,8 @@ class Launcher(PlanWriter):
         index_variables, threads = IndexVariables(), self.limits.threads
         if memory.slots:
             slot, slots, trips = fresh("slot"), fresh("slots"), fresh("trips")
-            in_flight = self._short(self._in_flight(memory, count))
+            each = [(buffer.dtype.itemsize, shape) for buffer, shape in memory.slots.items()]
+            in_flight = self._short(self._at_a_time(each, ("min", count, self.limits.resident)))
             given |= {slots: in_flight, trips: count}
             self.known.numbers[slots] = self._name(in_flight)
             code = strided_loop(loop, index_variables, self.limits, slot, slots, trips)
@@ -139,25 +140,23 @@ class Launcher(PlanWriter):
         turns = in_turn(body, slot, slots, counts, None if carry is None else ticket)
         code = nodes.Block((nodes.Let(slot, index_variables.blocks[0]), *turns.statements))
         made = block_code(code, index_variables.threads, extent, memory, (slot, slots), self.limits)
-        total: Number = 1
-        for each in trips:
-            total = times(total, each)
-        in_flight = self._short(self._blocks_in_flight(made, total, slots))
+        threads = prod(made.extent)
+        each = [(b.dtype.itemsize * (1 if b.shape[0] is slots else threads), b.shape[1:]) for b in made.scratch]
+        most = ("min", reduce(times, trips, 1), max(1, self.limits.resident // threads))
+        in_flight = self._short(self._at_a_time(each, most))
         given[slots] = in_flight
         self.known.numbers[slots] = self._name(in_flight)
         self._launch(name, made.code, made.scratch, extent, (in_flight, 1, 1), index_variables, given)
 
-    def _blocks_in_flight(self, made: ThreadBlock, total: Number, slots: Var) -> Number:
-        """The number of blocks that run at a time, if they have arrays in device memory."""
-        threads = prod(made.extent)
+    def _at_a_time(self, arrays: Iterable[tuple[int, Sequence[Expr]]], most: Number) -> Number:
+        """The number of iterations or blocks that run at a time, at most `most`, of which each has arrays of its own in device memory: given
+        by the bytes of an element, and the shape.
+        """
         each: Number = 0
-        for buffer in made.scratch:
-            nbytes: Number = buffer.dtype.itemsize * (1 if buffer.shape[0] is slots else threads)
-            for e in buffer.shape[1:]:
-                nbytes = times(nbytes, self._extent(e))
+        for itemsize, shape in arrays:
+            nbytes: Number = reduce(times, map(self._extent, shape), itemsize)
             each = plus(each, nbytes)
-        fitting = ("max", 1, ("//", self.limits.scratch, ("max", 1, each)))
-        return ("min", ("min", total, max(1, self.limits.resident // threads)), fitting)
+        return ("min", most, ("max", 1, ("//", self.limits.scratch, ("max", 1, each))))
 
     def _in_parts(self, parts: Sequence[tuple[str, Number]], launch: Callable[[], None]) -> None:
         """Emits a launch, inside loops over parts of axes that may be longer than a launch allows."""
@@ -203,17 +202,6 @@ class Launcher(PlanWriter):
         arguments = (*(self.known.arrays[b] for b in kernel.arrays), *numbers)
         self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments, self.site))
         self._free(arrays)
-
-    def _in_flight(self, memory: IterationMemory, count: Number) -> Number:
-        """The number of iterations that run at a time, if each has memory of its own."""
-        each: Number = 0
-        for buffer, shape in memory.slots.items():
-            nbytes: Number = buffer.dtype.itemsize
-            for e in shape:
-                nbytes = times(nbytes, self._extent(e))
-            each = plus(each, nbytes)
-        fitting = ("max", 1, ("//", self.limits.scratch, ("max", 1, each)))
-        return ("min", ("min", count, self.limits.resident), fitting)
 
     def _prepare(self, s: nodes.Statement, memory: IterationMemory) -> None:
         """Defines numbers for the shapes and strides of a kernel's arrays."""

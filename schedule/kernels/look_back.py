@@ -31,9 +31,8 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64, unsigned
-from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
-from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.carry import element_of, in_one_word
+from raido.algo.graph.expr import Expr, Op, Var, const, fresh
+from raido.schedule.nest.carry import applied, element_of, in_one_word
 from raido.schedule.nest.nodes import (
     Alloc,
     Await,
@@ -51,7 +50,7 @@ from raido.schedule.nest.nodes import (
     Ticket,
     While,
 )
-from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
+from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial, register
 
 _FIRST: tuple[Expr, ...] = (ix.as_index(0),)
 
@@ -100,7 +99,7 @@ def look_back_alone(s: Carry) -> Iterator[Statement]:
     """The code of a thread for its own look-back and entry."""
     entries, before = _Words(s), s.buffers[0]
     block, after, total, earlier, sum_ = (fresh(name) for name in ("block", "after", "total", "earlier", "sum"))
-    running, top, known = _register("running", i64), _register("top", i64), _register("known", bool_)
+    running, top, known = register("running", i64), register("top", i64), register("known", bool_)
     yield Let(block, s.index)
     yield Let(after, ix.add(block, 1))
     yield Let(total, s.values[0])
@@ -111,7 +110,7 @@ def look_back_alone(s: Carry) -> Iterator[Statement]:
     yield Store(known, (), const(bool_, False))
 
     def take(values: Sequence[NestExpr], everything: Expr) -> Iterator[Statement]:
-        yield Store(running, (), _applied(s, values, [Read(running, (), None)])[0])
+        yield Store(running, (), applied(s, values, [Read(running, (), None)])[0])
         yield Store(known, (), everything)
 
     entry, down = fresh("entry"), Op("sub", i64, (Read(top, (), None), ix.as_index(1)))  # type: ignore[arg-type]
@@ -120,7 +119,7 @@ def look_back_alone(s: Carry) -> Iterator[Statement]:
     body = Block((Let(entry, Read(top, (), None)), look, Store(top, (), down)))
     yield While(Block(()), Op("logical_not", bool_, (Read(known, (), None),)), body)  # type: ignore[arg-type]
     yield Let(earlier, Read(running, (), None))
-    yield Let(sum_, _applied(s, [earlier], [total])[0])
+    yield Let(sum_, applied(s, [earlier], [total])[0])
     yield from entries.publish_all(after, [sum_])
     yield Let(s.taken[0], earlier)
 
@@ -133,9 +132,9 @@ class _LookBack:
         self.entries: _Words | _Arrays = (
             _Words(s) if in_one_word([b.dtype for b in s.buffers], s.counts) else _Arrays(s)
         )
-        self.top, self.found = _register("top", i64), _register("found", i32)
-        self.seen = [_register("seen", b.dtype) for b in s.buffers]
-        self.running = [_register("running", b.dtype) for b in s.buffers]
+        self.top, self.found = register("top", i64), register("found", i32)
+        self.seen = [register("seen", b.dtype) for b in s.buffers]
+        self.running = [register("running", b.dtype) for b in s.buffers]
 
     def code(self) -> Iterator[Statement]:
         """The whole look-back: publish the total, search, fold, publish the prefix."""
@@ -152,7 +151,7 @@ class _LookBack:
         yield from (Let(v, Read(b, (), None)) for v, b in zip(earlier, self.running, strict=True))
         sums = [fresh("sum", b.dtype) for b in s.buffers]
         handed_on: list[Statement] = [Store(b, _FIRST, v) for b, v in zip(self.memory.earlier, earlier, strict=True)]
-        handed_on += [Let(v, e) for v, e in zip(sums, _applied(s, earlier, totals), strict=True)]
+        handed_on += [Let(v, e) for v, e in zip(sums, applied(s, earlier, totals), strict=True)]
         handed_on += [Store(b, (after,), v) for b, v in zip(s.buffers, sums, strict=True)]
         yield If(first, Block((*handed_on, *self.entries.publish_all(after, sums))))
 
@@ -169,7 +168,7 @@ class _LookBack:
 
     def _look(self, top: Any) -> Iterator[Statement]:
         """A thread's read of its entry, counted down from `top`; entry 0 is known, and there are none below."""
-        entry, known = fresh("entry"), _register("known", bool_)
+        entry, known = fresh("entry"), register("known", bool_)
         yield Let(entry, ix.sub(top, self.lane))
         yield Alloc(known)
         yield Store(known, (), const(bool_, True))
@@ -293,18 +292,8 @@ def _combined(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr]) -
     left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
     yield from (Let(v, Read(b, (), None)) for v, b in zip(left, running, strict=True))
     yield from (Let(v, value) for v, value in zip(right, values, strict=True))
-    for register, value in zip(running, _applied(s, left, right), strict=True):
-        yield Store(register, (), value)
-
-
-def _applied(s: Carry, left: Sequence[NestExpr], right: Sequence[NestExpr]) -> list[Any]:
-    """The operator applied to these values."""
-    values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
-    return [substitute(e, values) for e in s.combine]
-
-
-def _register(name: str, dtype: Any) -> Buffer:
-    return Buffer(name, dtype, (), "register", new_serial(), (), 1, None)
+    for held, value in zip(running, applied(s, left, right), strict=True):
+        yield Store(held, (), value)
 
 
 def _is(e: NestExpr, number: int) -> Expr:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.assumptions import Assumptions, Interval, interval_of_all
-from raido.algo.graph.expr import Expr, Op, Var
+from raido.algo.graph.assumptions import Assumptions, Interval, greatest, interval_of_all
+from raido.algo.graph.expr import Expr, Var
 from raido.algo.graph.rewrite import free_variables
 
 
@@ -189,32 +189,5 @@ def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
 
 def _at_most(e: Expr, most: int) -> bool:
     """Whether an expression is provably at most a constant."""
-    bound = largest(e)
+    bound = greatest(e)
     return (bound is not None and bound <= most) or Assumptions().less_equal(e, most)
-
-
-def largest(e: Expr) -> int | None:
-    """A constant upper bound of an expression, from the operands of minima and maxima; None if there is none."""
-    constant, terms = ix.linear(e)
-    if not terms:
-        return constant
-    for atom, c in terms.items():
-        if isinstance(atom, Op) and c == 1 and atom.name == "minimum":
-            parts = [largest(ix.add(ix.sub(e, atom), a)) for a in atom.args]
-            return min((part for part in parts if part is not None), default=None)
-        if isinstance(atom, Op) and c == 1 and atom.name == "maximum":
-            parts = [largest(ix.add(ix.sub(e, atom), a)) for a in atom.args]
-            return None if None in parts else max(part for part in parts if part is not None)
-        if isinstance(atom, Op) and c == -1 and atom.name == "maximum":
-            parts = [largest(ix.sub(ix.add(e, atom), a)) for a in atom.args]
-            return min((part for part in parts if part is not None), default=None)
-    for atom, c in terms.items():
-        k = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
-        rest = ix.linear(ix.sub(e, ix.mul(atom, c)))
-        if isinstance(atom, Op) and k and k > 0 and c > 0 and all(other % c == 0 for other in rest[1].values()):
-            moved = ix.floordiv(
-                ix.sub(ix.sub(e, ix.mul(atom, c)), rest[0] % c), c
-            )  # c (x // k) + c r = c ((x + k r) // k)
-            inner = largest(ix.add(atom.args[0], ix.mul(moved, k)))
-            return None if inner is None else c * (inner // k) + rest[0] % c
-    return None

@@ -30,7 +30,7 @@ from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.effects import buffers_read, loads, reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, flat_offset, new_serial, strides_of
-from raido.schedule.nest.walk import expressions_of, map_block, statements_within, with_blocks
+from raido.schedule.nest.walk import expressions_of, flat, map_block, statements_within, with_blocks
 
 LEAST_COPIED = 4
 """Bytes that an asynchronous copy moves at least."""
@@ -83,7 +83,7 @@ def _asked_once(s: If) -> If:
 
     Other statements are returned unchanged.
     """
-    *names, inner = [*_flat(s.then)] or [s]
+    *names, inner = [*flat(s.then)] or [s]
     if s.orelse is not None or not isinstance(inner, If) or not all(isinstance(each, Let) for each in names):
         return s
     any_, whole = s.condition, inner.condition
@@ -95,12 +95,6 @@ def _asked_once(s: If) -> If:
         return s
     rest = None if inner.orelse is None else Block((If(any_, Block((*names, *inner.orelse.statements))),))
     return If(whole, Block((*names, *inner.then.statements)), rest)
-
-
-def _flat(block: Block) -> Iterator[Statement]:
-    """The statements of a block, with nested blocks flattened."""
-    for s in block.statements:
-        yield from _flat(s) if isinstance(s, Block) else (s,)
 
 
 def _whole_first(s: Statement, names: Names, around: _Around) -> Iterator[Statement]:

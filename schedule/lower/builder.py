@@ -7,7 +7,7 @@ computed in scope k. A read of memory depends on the innermost open block in whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -73,6 +73,11 @@ class Builder:
         self.scope.statements.append(statement)
         for write in writes(statement):
             self.changes(write.buffer)
+
+    def store(self, buffers: Iterable[Buffer], indices: tuple[Any, ...], values: Iterable[NestExpr]) -> None:
+        """Stores a value into each of some buffers, at the same indices."""
+        for buffer, value in zip(buffers, values, strict=True):
+            self.add(Store(buffer, indices, value))
 
     def check(self, check: Check) -> None:
         """Adds a check, unless an enclosing scope has tested the same condition: only the first failure is recorded."""
@@ -144,6 +149,19 @@ class Builder:
     def branch(self, condition: NestExpr, then: Scope, otherwise: Scope) -> None:
         """Adds an `if` with two finished blocks."""
         self.add(If(condition, closed(then), closed(otherwise)))
+
+    def by_length(self, count: Expr, most: Expr, few: Callable[[], None], many: Callable[[], None]) -> None:
+        """Emits `few()` where a count is at most `most`, else `many()`: in a branch unless it is known which."""
+        if self.assumptions.less_equal(count, most):
+            few()
+        elif self.assumptions.less(most, count):
+            many()
+        else:
+            with self.block(branch=True) as then:
+                few()
+            with self.block(branch=True) as otherwise:
+                many()
+            self.branch(Op("le", bool_, (count, most)), then, otherwise)
 
     @contextmanager
     def iteration(self, var: Var, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
@@ -256,28 +274,22 @@ def end_if_entered(low: Expr, high: Expr, assumptions: Assumptions) -> Expr:
     parts that are at most `low`."""
     if isinstance(high, Op) and high.name == "minimum":
         return ix.minimum(*(end_if_entered(low, a, assumptions) for a in high.args))
-    while isinstance(high, Op) and high.name == "maximum":
-        a, b = high.args
-        if assumptions.less_equal(a, low):
-            high = b
-        elif assumptions.less_equal(b, low):
-            high = a
-        else:
-            break
-    return high
+    return _without_parts(high, "maximum", lambda part: assumptions.less_equal(part, low))
 
 
 def begin_if_entered(low: Expr, high: Expr, assumptions: Assumptions) -> Expr:
     """`low`, simplified under the assumption that the loop low..high has an iteration: a minimum loses parts that are at least `high`."""
-    while isinstance(low, Op) and low.name == "minimum":
-        a, b = low.args
-        if assumptions.less_equal(high, b):
-            low = a
-        elif assumptions.less_equal(high, a):
-            low = b
-        else:
+    return _without_parts(low, "minimum", lambda part: assumptions.less_equal(high, part))
+
+
+def _without_parts(e: Expr, name: str, leaves: Callable[[Expr], bool]) -> Expr:
+    """An extreme without the operands that leave it, of which one stays."""
+    while isinstance(e, Op) and e.name == name:
+        a, b = e.args
+        if not (leaves(a) or leaves(b)):
             break
-    return low
+        e = b if leaves(a) else a
+    return e
 
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:

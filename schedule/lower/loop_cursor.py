@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Node, Op, Reduce, Var
@@ -84,6 +85,11 @@ class LoopCursor:
     rows: tuple[Rows, ...] = ()
     tested: int = 1
     own: tuple[tuple[str, Expr], ...] = ()
+
+
+def cloned(cursor: LoopCursor, **fields: Any) -> LoopCursor:
+    """A loop cursor with coordinates of its own, and with other values of some fields."""
+    return replace(cursor, instances=[c.copy() for c in cursor.instances], **fields)
 
 
 def accumulators_of(cursor: LoopCursor) -> Accumulators:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -318,15 +318,11 @@ def substitute_inlined(
     for node, new in tables.renewed(nodes, memo):
         if isinstance(node, Load) and isinstance(node.array, Result) and node.array.form in inlined:
             stage, parts = inlined[node.array.form]
-            memo_axes = dict(zip((a.var for a in stage.axes), new.indices, strict=True))
-            memo[node] = replace_scalars(parts[node.array.index], memo_axes, tables)
+            memo_axes: dict[Any, Node] = dict(zip((a.var for a in stage.axes), new.indices, strict=True))
+            part = parts[node.array.index]
+            memo[node] = tables.renew(scalar_nodes(part), memo_axes)[part]
             tables.carry(node, memo[node])
     return tuple(memo[b] for b in bodies)
-
-
-def replace_scalars(e: Expr, values: Mapping[Any, Node], tables: Tables) -> Expr:
-    """`e` with variables replaced; arrays are closed and stay unchanged."""
-    return tables.renew(scalar_nodes(e), dict(values))[e]
 
 
 def flat(stages: Iterable[AnyStage]) -> list[AnyStage]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Node, Op, fresh
+from raido.algo.graph.expr import Expr, Op, fresh
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.carry import applied
 from raido.schedule.nest.nodes import Block, Collect, For, If, Let, Statement, Store
 from raido.schedule.nest.values import Read
 
@@ -83,12 +84,11 @@ def _prefixes_in_order(s: Collect) -> Block:
 def _pair(s: Collect, first: Expr, second: Expr, target: Expr) -> list[Statement]:
     """Returns the statements that combine two parts into `target`."""
     left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
-    values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
     body: list[Statement] = []
     for names, index in ((left, first), (right, second)):
         body += [Let(v, Read(buffer, _at(s, index), None)) for v, buffer in zip(names, s.buffers, strict=True)]
-    combined = zip(s.buffers, s.combine, strict=True)
-    return [*body, *(Store(buffer, _at(s, target), substitute(e, values)) for buffer, e in combined)]
+    combined = zip(s.buffers, applied(s, left, right), strict=True)
+    return [*body, *(Store(buffer, _at(s, target), value) for buffer, value in combined)]
 
 
 def _at(s: Collect, index: Expr) -> tuple[Any, ...]:

@@ -139,6 +139,11 @@ def touched(*statements: Statement) -> set[Buffer]:
     return found | buffers_read(e for s in every for e in expressions_of(s))
 
 
+def viewed(statement: Statement) -> set[Buffer]:
+    """Returns the buffers of memory that has two names inside a statement."""
+    return {b for s in statements_within(statement) if isinstance(s, View) for b in (s.source, s.buffer)}
+
+
 def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
     """Returns the buffers that expressions read."""
     found: set[Buffer] = set()

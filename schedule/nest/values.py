@@ -9,8 +9,9 @@ are read by `Read`, and by `Gather` at an index of each lane's own, in its own c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Collection, Iterator, Sequence
+from itertools import count, product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,6 +54,11 @@ _serials = count(1)
 def new_serial() -> int:
     """Returns a serial number that no other buffer has."""
     return next(_serials)
+
+
+def register(name: str, dtype: DType) -> Buffer:
+    """Returns a new register for a scalar."""
+    return Buffer(name, dtype, (), "register", new_serial(), (), 1, None)
 
 
 def replaced(buffer: Buffer, **fields: Any) -> Buffer:
@@ -256,6 +262,22 @@ def flat_offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr | None:
             total, within, joined = ix.sub(total, quotient), whole, True
         total = ix.add(ix.mul(total, length), within)
     return ix.canonical(total) if joined else None
+
+
+def elements_of(buffer: Buffer, rows: Collection[int] = ()) -> int | None:
+    """Returns the number of elements of a buffer, of those of a row that the dimensions `rows` select; None where it is not known."""
+    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in rows]
+    return None if None in extents else prod(extents)  # type: ignore[arg-type]
+
+
+def indices_of(buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
+    """Yields all indices of a buffer of constant shape."""
+    return product(*([ix.as_index(k) for k in range(ix.constant_value(extent) or 0)] for extent in buffer.shape))
+
+
+def converted(e: NestExpr, dtype: DType) -> Any:
+    """Returns a value cast to a dtype; the same value where it has that dtype."""
+    return e if e.dtype is dtype else Op("cast", dtype, (e,))  # type: ignore[arg-type]
 
 
 def lanes_of(e: NestExpr) -> int:

@@ -90,21 +90,16 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
         yield from (*statement.buffer.shape, *statement.buffer.strides)
 
 
-def blocks_of(statement: Statement) -> Iterator[Block]:
-    """Yields the blocks directly inside a statement."""
-    yield from _blocks_of(statement)
+def blocks_of(statement: Statement) -> tuple[Block, ...]:
+    """Returns the blocks directly inside a statement."""
+    names = _NAMES.get(type(statement))
+    return () if names is None else tuple([b for name in names if (b := getattr(statement, name)) is not None])
 
 
-def _blocks_of(statement: Any) -> tuple[Block, ...]:
-    of = _BLOCKS.get(type(statement))
-    return () if of is None else of(statement)
-
-
-_BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
-    **dict.fromkeys((For, Produce, Ordered), lambda s: (s.body,)),
-    If: lambda s: (s.then,) if s.orelse is None else (s.then, s.orelse),
-    While: lambda s: (s.setup, s.body),
-}
+def flat(block: Block) -> Iterator[Statement]:
+    """Yields the statements of a block, with nested blocks flattened."""
+    for s in block.statements:
+        yield from flat(s) if isinstance(s, Block) else (s,)
 
 
 def with_blocks(statement: Any, change: Callable[[Any], Block], *, setups: bool = True) -> Any:
@@ -155,7 +150,7 @@ def statements_within(statement: Statement) -> Iterator[Statement]:
     while stack:
         s = stack.pop()
         yield s
-        inside = s.statements if isinstance(s, Block) else _blocks_of(s)
+        inside = s.statements if isinstance(s, Block) else blocks_of(s)
         if inside:
             stack += inside[::-1]
 

@@ -25,11 +25,11 @@ from raido.algo.graph.expr import (
     Result,
     Update,
     Var,
+    conjunction,
     const,
     if_else,
 )
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, topological
-from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.tables import Tables, fold_constants
 
 MOST = 64  # elements of changed arrays: loops that fill arrays change a few; time grows with the square
@@ -96,12 +96,12 @@ class Elements:
                 return None
         if old is None or not steps.keys() <= values.keys() or not tests or len(update.dest) > 1:
             return None
-        (new,) = self.tables.rewrite(update.values, lambda node: node, values)
+        (new,) = self.tables.substitute(update.values, values)
         if update.mode == "combine":
             values |= {update.left[0]: old, update.right[0]: new}
-            (new,) = self.tables.rewrite(update.combine, lambda node: node, values)
+            (new,) = self.tables.substitute(update.combine, values)
         made = self._with_elements(new)
-        return None if made is None else folded(if_else(all_of([folded(t) for t in tests]), (made,), (old,))[0])
+        return None if made is None else folded(if_else(conjunction([folded(t) for t in tests]), (made,), (old,))[0])
 
 
 def changed_indices(

@@ -6,19 +6,11 @@ from collections.abc import Sequence
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Checked, Cond, Expr, Item, Op, const
+from raido.algo.graph.expr import Checked, Cond, Expr, Item, Op, conjunction, const
 from raido.algo.graph.faults import can_fault, unsigned_kind
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.stages.tables import Tables
-
-
-def all_of(tests: Sequence[Expr]) -> Expr:
-    """Returns the conjunction of some conditions, of which there is at least one."""
-    whole = tests[0]
-    for test in tests[1:]:
-        whole = Op("logical_and", bool_, (whole, test))
-    return whole
 
 
 def made_for_elements(value: Expr, shape: Sequence[Expr]) -> Expr:
@@ -26,13 +18,13 @@ def made_for_elements(value: Expr, shape: Sequence[Expr]) -> Expr:
     open_ = [n for n in shape if (known := ix.constant_value(n)) is None or known < 1]
     if not open_ or not any(map(can_fault, scalar_nodes(value))):
         return value
-    some = all_of([Op("lt", bool_, (ix.as_index(0), n)) for n in open_])
+    some = conjunction([Op("lt", bool_, (ix.as_index(0), n)) for n in open_])
     return Item(Cond(some, (value,), (const(value.dtype, 0),)), 0)
 
 
 def within(e: Expr, size: Expr) -> Expr:
     """Returns the condition that an index is in 0 … size − 1."""
-    return all_of([Op("ge", bool_, (e, const(i64, 0))), Op("lt", bool_, (e, size))])
+    return conjunction([Op("ge", bool_, (e, const(i64, 0))), Op("lt", bool_, (e, size))])
 
 
 def checked_index(source: Node, d: int, e: Expr, size: Expr, tables: Tables) -> Expr:

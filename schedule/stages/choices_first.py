@@ -13,7 +13,6 @@ from typing import Any
 
 from raido.algo.graph.expr import (
     Array,
-    Axis,
     Cond,
     Expr,
     Filter,
@@ -21,12 +20,10 @@ from raido.algo.graph.expr import (
     Item,
     Load,
     Op,
-    Result,
     Scan,
     Sort,
     Update,
     Var,
-    fresh,
 )
 from raido.algo.graph.node import Node, field_names, with_fields
 from raido.algo.graph.rewrite import free_variables, loads_in, rewritten, topological
@@ -54,17 +51,15 @@ def _with_choices_before(form: Dependent, tables: Tables) -> Dependent:
     for e in choices:
         own = free_variables(e)
         axes = [axis for axis in form.axes if axis.var in own]
-        names: dict[Node, Var] = {axis.var: fresh(axis.name) for axis in axes}
-        (body,) = tables.rewrite((e,), lambda node: node, dict(names))
-        made = Generate(tuple(Axis(names[axis.var], axis.extent) for axis in axes), (body,))
-        tables.kinds[made] = "move" if isinstance(e, Load) else "elementwise"
-        read[e] = Load(Result(made, 0), tuple(axis.var for axis in axes), False)
+        new, bodies = tables.over_new_axes((e,), axes)
+        made = tables.made(Generate(new, bodies), "move" if isinstance(e, Load) else "elementwise")
+        read[e] = Load(made, tuple(axis.var for axis in axes), False)
     parts: dict[str, Any] = {}
     for name in ("values", "indices", "predicate"):
         if name not in field_names(type(form)):
             continue
         old = getattr(form, name)
-        new = tables.rewrite(old if isinstance(old, tuple) else (old,), lambda node: node, read)
+        new = tables.substitute(old if isinstance(old, tuple) else (old,), read)
         parts[name] = new if isinstance(old, tuple) else new[0]
     return with_fields(form, **parts)
 

@@ -5,8 +5,8 @@ filter(p, a).shape[0]      becomes      sum(1 where p(a) else 0)
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Array, Filter, Generate, Item, Node, Op, Reduce, Result, const, fresh
+from raido.algo.graph.expr import Array, Filter, Generate, Node, Result
+from raido.algo.graph.reduction import count_of
 from raido.algo.graph.rewrite import rewritten, topological
 from raido.schedule.stages.tables import Tables
 
@@ -28,10 +28,7 @@ def count_filters(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]
 
 def _count(form: Filter, tables: Tables) -> Generate:
     """Returns the number of elements that a filter keeps, as a form with the filter's name."""
-    left, right = fresh("a"), fresh("b")
-    one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
-    fold = (left,), (right,), (Op("add", i64, (left, right)),), (const(i64, 0),), (one,), True, "add"
-    made = Generate((), (Item(Reduce(form.axes[:1], *fold), 0),))
+    made = Generate((), (count_of(form),))
     tables.kinds[made] = "reduce"
     tables.pass_names(form, made)
     return made

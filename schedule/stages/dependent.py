@@ -25,7 +25,6 @@ from raido.algo.graph.expr import (
     SizeVar,
     Sort,
     Update,
-    Var,
     fresh,
 )
 from raido.algo.graph.node import Node, with_fields
@@ -40,11 +39,7 @@ DEPENDENT = (Scan, Update, Filter, Sort)
 
 def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Dependent:
     """Returns `form` with `outer` axes in front, as fresh variables."""
-    names: dict[Node, Var] = {axis.var: fresh(axis.name) for axis in outer}
-    memo: dict[Node, Node] = dict(names)
-    extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
-    leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
-    (new,) = tables.rewrite((form,), lambda node: node, memo)
+    leading, (new,) = tables.over_new_axes((form,), outer)
     assert not isinstance(new, Filter)  # filters of elements have become updates (private_arrays)
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
@@ -99,7 +94,7 @@ def mapped_axes(form: Update) -> dict[int, int]:
 def rename_axes(form: Dependent, names: Sequence[str], tables: Tables) -> Dependent:
     """Returns `form` with fresh variables of these names for its axes."""
     memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
-    (new,) = tables.rewrite((form,), lambda node: node, memo)
+    (new,) = tables.substitute((form,), memo)
     return new
 
 
@@ -113,10 +108,8 @@ def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
     states = {state for node in nodes if isinstance(node, ArrayLoop | ArrayWhile) for state in node.state}
     for node in nodes:
         new = rebuild(node, memo.__getitem__)
-        if isinstance(new, ArrayLoop):
-            new = ArrayLoop(new.count, new.index, new.state, _begun(new.init, states, tables), new.results)
-        elif isinstance(new, ArrayWhile):
-            new = ArrayWhile(new.condition, new.state, _begun(new.init, states, tables), new.results)
+        if isinstance(new, ArrayLoop | ArrayWhile):
+            new = with_fields(new, init=_begun(new.init, states, tables))
         tables.carry(node, new)
         if isinstance(new, Result) and isinstance(new.form, Generate):
             source = _copied(new.form, new.index)
@@ -145,17 +138,18 @@ def _repeated(array: Array, tables: Tables) -> Array | None:
     if not isinstance(form, Generate) or not form.axes or tables.names.get(form):
         return None
     assert isinstance(array, Result)
-    body, own = form.bodies[array.index], tuple(axis.var for axis in form.axes)
-    if not isinstance(body, Load) or body.checked or body.indices != own or body.array.shape != array.shape:
-        return None
-    return body.array
+    return _source(form, array.index)
 
 
 def _copied(form: Generate, index: int) -> Result | None:
     """Returns the result of a dependent form that body `index` of a form repeats element for element; None without one."""
-    body = form.bodies[index]
-    if not isinstance(body, Load) or body.checked or not isinstance(body.array, Result):
-        return None
-    if not isinstance(body.array.form, DEPENDENT) or body.indices != tuple(axis.var for axis in form.axes):
+    source = _source(form, index)
+    return source if isinstance(source, Result) and isinstance(source.form, DEPENDENT) else None
+
+
+def _source(form: Generate, index: int) -> Array | None:
+    """Returns the array of its shape that body `index` of a form repeats element for element; None without one."""
+    body, own = form.bodies[index], tuple(axis.var for axis in form.axes)
+    if not isinstance(body, Load) or body.checked or body.indices != own:
         return None
     return body.array if body.array.shape == tuple(axis.extent for axis in form.axes) else None

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from raido.algo.errors import CompileError, explain
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
@@ -30,22 +30,20 @@ from raido.algo.graph.expr import (
     Count,
     Expr,
     Generate,
-    Item,
     Load,
     Node,
     Op,
     Parameter,
-    Reduce,
     Result,
     Var,
     axes_like,
-    const,
     fresh,
     fresh_axes,
     fresh_parameter,
     if_else,
     zeros,
 )
+from raido.algo.graph.reduction import fold_of
 from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.inline import go_down_columns, inline_moves
@@ -104,7 +102,7 @@ def _exchange(
         if state in exchange.sizes:
             longest = Count(Result(closed, exchange.longest_at[state]), None)
             elements[Count(Result(form, k), None)] = sizes[state] = Count(made, longest)
-    return _replaced(roots, elements, tables)
+    return rewritten(roots, tables.renew(topological(*roots), dict(elements)))
 
 
 class _Exchange:
@@ -136,8 +134,7 @@ class _Exchange:
         if isinstance(form, ArrayLoop):  # a loop that stands in several functions becomes several loops
             self.index = self.values[form.index] = fresh(form.index.name, form.index.dtype)
         own_sizes: dict[Any, Expr] = {
-            array: tables.rewrite((Count(array, most[array]),), lambda node: node, self.values)[0]
-            for array in self.private
+            array: tables.substitute((Count(array, most[array]),), self.values)[0] for array in self.private
         }
         for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
             own = fresh_axes(_with_counts(old.shape, own_sizes))
@@ -162,9 +159,8 @@ class _Exchange:
             for node in scalar_nodes(*state.shape):
                 if isinstance(node, Count) and free_variables(node) & outside and node.array not in found:
                     sizes = self._scalars(Load(node.array, (), False), "count")
-                    longest = Generate((), (self._over(sizes, i64, "maximum", 0),))
-                    self.tables.kinds[longest] = "longest"
-                    found[node.array] = sizes, Result(longest, 0)
+                    longest = Generate((), (self._over(sizes, "maximum", 0),))
+                    found[node.array] = sizes, self.tables.made(longest, "longest")
         return found
 
     def closed(self) -> ArrayLoop | ArrayWhile:
@@ -175,7 +171,7 @@ class _Exchange:
         state = (*self.state, *self.longest.values())
         if isinstance(form, ArrayWhile):
             going = self._scalars(form.condition, "condition")
-            condition = self._over(going, bool_, "logical_or", False)
+            condition = self._over(going, "logical_or", False)
             return ArrayWhile(
                 condition, state, init, self._all(form.results, self.values, Load(going, self.coordinates, False))
             )
@@ -183,23 +179,18 @@ class _Exchange:
             return ArrayLoop(form.count, self.index, state, init, self._all(form.results, self.values, None))
         counts = self._scalars(form.count, "count")
         going_on = Op("lt", bool_, (self.index, Load(counts, self.coordinates, False)))
-        count = self._over(counts, i64, "maximum", 0)
+        count = self._over(counts, "maximum", 0)
         return ArrayLoop(count, self.index, state, init, self._all(form.results, self.values, going_on))
 
     def _scalars(self, e: Expr, kind: str) -> Result:
         """Returns a scalar of every element as an array over the outer axes."""
-        (body,) = self.tables.rewrite((e,), lambda node: node, self.values)
-        made = Generate(self.axes, (body,))
-        self.tables.kinds[made] = kind
-        return Result(made, 0)
+        (body,) = self.tables.substitute((e,), self.values)
+        return self.tables.made(Generate(self.axes, (body,)), kind)
 
-    def _over(self, array: Result, dtype: DType, monoid: str, neutral: Any) -> Expr:
+    def _over(self, array: Array, monoid: str, neutral: Any) -> Expr:
         """Returns the fold of an array over the outer axes."""
         axes = axes_like(self.outer)
-        left, right = fresh("a", dtype), fresh("b", dtype)
-        value = Load(array, tuple(axis.var for axis in axes), False)
-        combine = (Op(monoid, dtype, (left, right)),)
-        return Item(Reduce(axes, (left,), (right,), combine, (const(dtype, neutral),), (value,), True, monoid), 0)
+        return fold_of(axes, Load(array, tuple(axis.var for axis in axes), False), monoid, neutral)
 
     def _all(self, arrays: Sequence[Array], values: Mapping[Any, Node], active: Expr | None) -> tuple[Array, ...]:
         """Returns the states of all elements, those of one shape computed by one form, and last the maxima of their sizes."""
@@ -216,9 +207,7 @@ class _Exchange:
             results |= dict(zip(positions, made, strict=True))
             if not shape:
                 for p, s in self.sizes.items():
-                    most = Generate((), (self._over(results[s], i64, "maximum", 0),))  # type: ignore[arg-type]
-                    self.tables.kinds[most] = "longest"
-                    longest[p] = Result(most, 0)
+                    longest[p] = self.tables.made(Generate((), (self._over(results[s], "maximum", 0),)), "longest")
         return (*(results[k] for k in range(len(form.state))), *longest.values())
 
     def _spread(
@@ -240,7 +229,7 @@ class _Exchange:
         sizes = {**sizes, **{array: each for array, (each, _) in self.private.items()}}
         own = fresh_axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
         inner = tuple(axis.var for axis in own)
-        bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)
+        bodies = self.tables.substitute(tuple(Load(a, inner, False) for a in arrays), values)
         if active is not None:
             kept = tuple(Load(self.state[k], self._joined(state, self.coordinates, inner), False) for k in positions)
             bodies = if_else(active, bodies, kept)
@@ -298,11 +287,4 @@ def _changed(e: Any, change: Any) -> Any:
 
 
 def _move(axes: tuple[Axis, ...], body: Expr, tables: Tables) -> Result:
-    made = Generate(axes, (body,))
-    tables.kinds[made] = "move"
-    return Result(made, 0)
-
-
-def _replaced(roots: tuple[Array, ...], values: Mapping[Any, Node], tables: Tables) -> tuple[Array, ...]:
-    """Returns the graph with whole arrays replaced."""
-    return rewritten(roots, tables.renew(topological(*roots), dict(values)))
+    return tables.made(Generate(axes, (body,)), "move")

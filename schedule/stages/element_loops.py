@@ -46,7 +46,7 @@ def changed_by_scalar_loop(loop: ArrayLoop, assumptions: Assumptions, tables: Ta
             values[node] = number
         elif state in children(node) or (isinstance(node, Result) and loop.index in free_variables(node)):
             return {}
-    (body,) = tables.rewrite((body,), lambda node: node, values)
+    (body,) = tables.substitute((body,), values)
     made = Loop(loop.count, loop.index, (number,), (Load(start, at, False),), (body,))
     tables.sites.update({made: tables.sites[loop]} if loop in tables.sites else {})
     step = (Axis(fresh("r"), ix.as_index(1)),)

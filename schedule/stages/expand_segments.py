@@ -73,7 +73,7 @@ def _reduction(form: Segmented, tables: Tables) -> Generate:
     iteration = fresh("k")
     substitution: dict[Node, Node] = {form.axes[0].var: Op("add", i64, (begin, iteration))}
     # a cast to its own type keeps a product from being added in one rounding, as in a scan
-    values = tuple(Op("cast", v.dtype, (v,)) for v in tables.rewrite(form.values, lambda node: node, substitution))
+    values = tuple(Op("cast", v.dtype, (v,)) for v in tables.substitute(form.values, substitution))
     fold = Reduce(
         (Axis(iteration, length),),
         form.left,
@@ -102,7 +102,7 @@ def _scan(form: Segmented, tables: Tables) -> Generate:
     starts = Load(Result(marks, 0), (axis.var,), False)
     left, right = fresh("started", bool_), fresh("starts", bool_)
     operands: dict[Node, Node] = dict(zip((*form.left, *form.right), (*form.neutral, *form.values), strict=True))
-    first = tables.rewrite(form.combine, lambda node: node, operands)
+    first = tables.substitute(form.combine, operands)
     branch = operator_can_fault(*form.combine)
     values = either(starts, first, form.values, branch)
     combine = either(right, form.right, form.combine, branch)
@@ -128,7 +128,4 @@ def _scan(form: Segmented, tables: Tables) -> Generate:
         Op("select", v.dtype, (inside, Load(Result(scan, k + 1), indices, False), n))
         for k, (v, n) in enumerate(zip(form.values, form.neutral, strict=True))
     )
-    names: dict[Node, Node] = {each.var: fresh(each.name) for each in form.axes}
-    own = tables.rewrite(bodies, lambda node: node, dict(names))
-    axes = tuple(Axis(names[each.var], each.extent) for each in form.axes)
-    return Generate(axes, own)
+    return Generate(*tables.over_new_axes(bodies, form.axes))

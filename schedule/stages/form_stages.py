@@ -161,9 +161,7 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
             return e
         if all(isinstance(n, Const | SizeVar | Op) for n in topological(e)):
             return e
-        form = Generate((), (e,))
-        tables.kinds[form] = "scalar"
-        return Load(Result(form, 0), (), False)
+        return tables.scalar(e, "scalar")
 
     def change(new: Node) -> Node:
         if isinstance(new, ArrayLoop):
@@ -220,7 +218,7 @@ def _with_axis_names(form: Generate, tables: Tables) -> Generate:
         names = _display_names([a.name for a in axes], reduction_names(len(axes)), [False] * len(axes), taken)
         memo |= {axis.var: fresh(name) for axis, name in zip(axes, names, strict=True)}
     nodes = (*form.bodies, *(axis.extent for axis in form.axes))
-    new = tables.rewrite(nodes, lambda node: node, memo)
+    new = tables.substitute(nodes, memo)
     bodies, extents = new[: len(form.bodies)], new[len(form.bodies) :]
     axes = tuple(Axis(memo[a.var], extent) for a, extent in zip(form.axes, extents, strict=True))
     return Generate(axes, bodies)

@@ -29,24 +29,21 @@ from raido.algo.graph.expr import (
     Filter,
     Generate,
     Item,
-    Load,
     Loop,
     Op,
-    Reduce,
     Result,
     Scan,
     Sort,
     Update,
     Var,
     While,
-    axes_like,
     const,
-    fresh,
     if_else,
     zeros,
 )
 from raido.algo.graph.faults import can_fault, risky
 from raido.algo.graph.node import Node, with_fields
+from raido.algo.graph.reduction import fold_of
 from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables
@@ -153,7 +150,8 @@ def _without_scalar_loops(found: dict[Node, list[Guard]], nodes: list[Node]) -> 
     """
     implied: dict[Node, frozenset[Expr]] = {}
     for loop in reversed([node for node in nodes if isinstance(node, Loop | While)]):  # outer loops first
-        own = frozenset((_iterates(loop),)) if isinstance(loop, Loop) else frozenset()
+        runs = _iterates(loop.count) if isinstance(loop, Loop) else None
+        own = frozenset() if runs is None else frozenset((runs,))
         around = own.union(*(implied[v] for v in free_variables(loop) if v in implied))
         variables = (*loop.state, loop.index) if isinstance(loop, Loop) else loop.state
         implied.update(dict.fromkeys(variables, around))
@@ -164,16 +162,10 @@ def _without_scalar_loops(found: dict[Node, list[Guard]], nodes: list[Node]) -> 
     return kept
 
 
-def _iterates(loop: Loop) -> Expr:
-    """Returns the condition that a scalar loop has a first iteration."""
-    return Op("gt", bool_, (loop.count, const(i64, 0)))
-
-
 def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
     """Returns the condition that a loop has a first iteration; None where it always has."""
     if isinstance(form, ArrayLoop):
-        runs = isinstance(form.count, Const) and int(form.count.value) > 0
-        return None if runs else Op("gt", bool_, (form.count, const(i64, 0)))
+        return _iterates(form.count)
     before: dict[Node, Node] = dict(zip(form.state, form.init, strict=True))
     return tables.renew(topological(form.condition), before)[form.condition]
 
@@ -201,11 +193,15 @@ def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
         elif isinstance(node, Item) and isinstance(node.form, Loop):
             form = node.form
             stack += [(e, guard) for e in (form.count, *form.init)]
-            runs = isinstance(form.count, Const) and int(form.count.value) > 0
-            inside: Guard = guard if runs else (*guard, _iterates(form))
-            stack += [(e, inside) for e in form.body]
+            runs = _iterates(form.count)
+            stack += [(e, guard if runs is None else (*guard, runs)) for e in form.body]
         else:
             stack += [(child, guard) for child in children(node)]
+
+
+def _iterates(count: Expr) -> Expr | None:
+    """Returns the condition that a trip count is not 0; None where it never is."""
+    return None if isinstance(count, Const) and int(count.value) > 0 else Op("gt", bool_, (count, const(i64, 0)))
 
 
 def _disjunction(
@@ -240,22 +236,13 @@ def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
     if not any(isinstance(node, Item) or can_fault(node) for node in within):
         return second if first is None else Op("logical_and", bool_, (first, second))
     body = second if first is None else if_else(first, (second,), (const(bool_, False),))[0]
-    form = Generate((), (body,))
-    tables.kinds[form] = "condition"
-    return Load(Result(form, 0), (), False)
+    return tables.scalar(body, "condition")
 
 
 def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
     """Returns whether a predicate holds anywhere along some axes, as an element of a form of its own, computed once."""
-    own = axes_like(axes)
-    renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
-    (value,) = tables.rewrite((predicate,), lambda node: node, renamed)
-    left, right = fresh("a", bool_), fresh("b", bool_)
-    combine = (Op("logical_or", bool_, (left, right)),)
-    some = Item(Reduce(own, (left,), (right,), combine, (const(bool_, False),), (value,), True, "logical_or"), 0)
-    form = Generate((), (some,))
-    tables.kinds[form] = "condition"
-    return Load(Result(form, 0), (), False)
+    own, (value,) = tables.over_new_axes((predicate,), axes)
+    return tables.scalar(fold_of(own, value, "logical_or", False), "condition")
 
 
 def _asks(form: Node, guard: Expr) -> bool:

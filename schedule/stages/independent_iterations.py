@@ -36,13 +36,13 @@ from raido.algo.graph.expr import (
     Update,
     Var,
     While,
+    conjunction,
     fresh_axes,
     if_else,
 )
 from raido.algo.graph.faults import can_fault, is_index_of
 from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.changed_elements import Elements, changed_indices, folded
-from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.element_loops import changed_by_scalar_loop
 from raido.schedule.stages.inline import inline_moves
 from raido.schedule.stages.tables import Tables, fold_constants
@@ -215,7 +215,7 @@ def _maps(
 ) -> dict[int, Array]:
     """Returns the final arrays of independent states: states of one shape are the results of one map."""
     states = dict(zip(loop.state, loop.init, strict=True))
-    ends = tables.rewrite([values[k] for k in changes], lambda node: node, states)
+    ends = tables.substitute([values[k] for k in changes], states)
     groups: dict[tuple[Axis, ...], list[int]] = {}
     bodies: dict[int, Expr] = {}
     for (k, change), value in zip(changes.items(), ends, strict=True):
@@ -253,15 +253,15 @@ def _chosen(
     """
     var, at = change.axes[change.along].var, change.iteration(loop)
     if not is_index_of(loop.count, lambda node: isinstance(node, Count) or node in counters):
-        return if_else(all_of(tests), (value,), (old,))[0]
+        return if_else(conjunction(tests), (value,), (old,))[0]
     clamped = Op("clamp_index", i64, (at, loop.count))
     index = ix.add(var, ix.mul(ix.sub(clamped, at), change.direction))
     (value,) = tables.rewrite((value,), fold_constants, {var: index, old: old})
     if isinstance(value, Op) and value.name == "select" and value.args[2] is old and not _may_fail(value.args[0], var):
         tests, value = [*tests, value.args[0]], value.args[1]
     if not assumptions.less(0, loop.count) and _may_fail(value, var):
-        return if_else(all_of(tests), (value,), (old,))[0]
-    return Op("select", value.dtype, (all_of(tests), value, old))
+        return if_else(conjunction(tests), (value,), (old,))[0]
+    return Op("select", value.dtype, (conjunction(tests), value, old))
 
 
 def _may_fail(e: Expr, var: Var) -> bool:

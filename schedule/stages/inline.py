@@ -280,12 +280,9 @@ def _is_short_fold(form: Generate) -> bool:
 
 def _takes_fold(reader: Node, folds: dict[Node, int], tables: Tables) -> bool:
     """Whether a fold may be inlined into a reader: a plain elementwise form with no other fold."""
-    return isinstance(reader, Generate) and _is_plain_reader(reader, tables) and not folds.get(reader)
-
-
-def _is_plain_reader(form: Generate, tables: Tables) -> bool:
-    """Whether a form is an elementwise expression without folds, named or not."""
-    return bool(form.axes) and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
+    if not isinstance(reader, Generate) or not reader.axes or folds.get(reader) or _has_reduce(reader):
+        return False
+    return tables.kinds.get(reader, "elementwise") == "elementwise"
 
 
 def is_plain_elementwise(form: Generate, tables: Tables, kinds: Collection[str] = ("elementwise",)) -> bool:

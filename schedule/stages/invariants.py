@@ -148,9 +148,7 @@ def _with_invariants(
         new = rebuild(node, lambda child: instead.get(child, memo.get(child, child)))
         if node in early and node in parts:
             shape = tuple(memo[n] for n in early[node])
-            made = Generate((), (made_for_elements(new, shape),))  # type: ignore[arg-type]
-            tables.kinds[made] = "scalar"
-            new = Load(Result(made, 0), (), False)
+            new = tables.scalar(made_for_elements(new, shape), "scalar")  # type: ignore[arg-type]
         instead[node] = new
         tables.carry(node, new)
     return instead[form]

@@ -314,7 +314,7 @@ def _lift_reduce(
     tables.parents.setdefault(closed, form)
     indices = tuple(axis.var for axis in outer)
     memo: dict[Node, Node] = {item: Load(Result(closed, k), indices, False) for k, item in enumerate(items)}
-    return tables.rewrite(bodies, lambda node: node, memo)
+    return tables.substitute(bodies, memo)
 
 
 def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables: Tables) -> tuple[Expr, ...]:
@@ -326,7 +326,7 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
     start: dict[Reduce, int] = {}
     for r in reductions:
         renamed = {a.var: b.var for a, b in zip(r.axes, axes, strict=True)}
-        values = tables.rewrite(r.values, lambda node: node, renamed)
+        values = tables.substitute(r.values, renamed)
         equal = (other for other in start if _says_the_same(r, other, values, parts, start[other], tables))
         if (sibling := next(equal, None)) is not None:
             start[r] = start[sibling]
@@ -337,7 +337,7 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
         memo = dict(zip((*r.left, *r.right), names, strict=True))
         parts["left"] += names[: len(r.left)]
         parts["right"] += names[len(r.left) :]
-        parts["combine"] += tables.rewrite(r.combine, lambda node: node, memo)
+        parts["combine"] += tables.substitute(r.combine, memo)
         parts["neutral"] += r.neutral
         parts["monoid"] += [r.monoid] + [""] * (len(r.left) - 1)
     merged = Reduce(
@@ -348,7 +348,7 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
     )
     tables.carry(reductions[0], merged)
     memo = {Item(r, k): Item(merged, start[r] + k) for r in reductions for k in range(len(r.left))}
-    return tables.rewrite(bodies, lambda node: node, memo)
+    return tables.substitute(bodies, memo)
 
 
 def _says_the_same(
@@ -361,4 +361,4 @@ def _says_the_same(
     if (values, r.neutral) != (there["values"], there["neutral"]):
         return False
     names = dict(zip((*r.left, *r.right), (*there["left"], *there["right"]), strict=True))
-    return tables.rewrite(r.combine, lambda node: node, dict(names)) == there["combine"]
+    return tables.substitute(r.combine, names) == there["combine"]

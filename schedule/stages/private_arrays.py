@@ -35,6 +35,7 @@ from raido.algo.graph.expr import (
     Update,
     Var,
     axes_like,
+    conjunction,
     const,
     fresh,
     if_else,
@@ -43,9 +44,9 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import Node, field_names, with_fields
 from raido.algo.graph.primitives import DIVISIONS
-from raido.algo.graph.reduction import contracted_product, identity_of
+from raido.algo.graph.reduction import contracted_product, fold_of, identity_of
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
-from raido.schedule.stages.checks import all_of, checked_index, within
+from raido.schedule.stages.checks import checked_index, within
 from raido.schedule.stages.inline import inline_moves
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
@@ -126,7 +127,7 @@ class _Bounding:
 
     def _guarded(self, form: Any, tests: list[Expr]) -> Node:
         """Returns a form that evaluates nothing beyond private sizes."""
-        test = all_of(tests)
+        test = conjunction(tests)
         if isinstance(form, Generate):
             return Generate(form.axes, if_else(test, form.bodies, zeros(form.bodies)))
         if isinstance(form, Reduce):
@@ -146,7 +147,7 @@ class _Bounding:
             return Sort(*parts.values())
         assert isinstance(form, Scan)
         if rows:
-            parts["neutral"] = if_else(all_of(rows), form.neutral, zeros(form.neutral))
+            parts["neutral"] = if_else(conjunction(rows), form.neutral, zeros(form.neutral))
         if along in self.limits and any(can_fault(node) for node in topological(*form.combine)):
             left, right, combine, neutral, values = _flagged(Scan(*parts.values()), test)
             return Scan(form.axes, form.along, left, right, combine, neutral, values, form.exclusive, "")
@@ -180,8 +181,8 @@ class _Bounding:
             elif d in sizes:
                 coordinates[d] = Op("select", i64, (within(coordinates[d], size), coordinates[d], const(i64, -1)))
             if tests:
-                (coordinates[d],) = if_else(all_of(tests), (coordinates[d],), (const(i64, -1),))
-        values = if_else(all_of(tests), new.values, zeros(new.values)) if tests else new.values
+                (coordinates[d],) = if_else(conjunction(tests), (coordinates[d],), (const(i64, -1),))
+        values = if_else(conjunction(tests), new.values, zeros(new.values)) if tests else new.values
         return with_fields(new, indices=tuple(coordinates), values=values, checked=False)
 
     def _filter(self, form: Filter) -> None:
@@ -197,7 +198,7 @@ class _Bounding:
         if first.var in self.limits:
             (keep,) = if_else(self._tests(form.axes[:1])[0], (predicate,), (const(bool_, False),))
         if inside:
-            values = if_else(all_of(inside), values, zeros(values))
+            values = if_else(conjunction(inside), values, zeros(values))
         kept = Result(self._made(Generate((first,), (keep,)), "map"), 0)
 
         def chosen(axis: Axis) -> Expr:
@@ -224,7 +225,7 @@ class _Bounding:
         index = Op("select", i64, (Load(kept, (new_axis.var,), False), index, elsewhere))
         rest = axes_like(rows)
         renamed = {a.var: b.var for a, b in zip(axes, (new_axis, *rest), strict=True)}
-        values = self.tables.rewrite(values, lambda node: node, renamed)
+        values = self.tables.substitute(values, renamed)
         empty = self._made(Generate(axes_like(axes), zeros(values)), "map")
         dest = tuple(Result(empty, k) for k in range(len(values)))
         indices = (index, *(axis.var for axis in rest))
@@ -283,13 +284,11 @@ class _Bounding:
             )
         outer = [self.axes_of[v] for v in sorted(outside, key=self.order.__getitem__)]
         if tests := self._tests(outer):
-            (value,) = if_else(all_of(tests), (value,), (const(i64, 0),))
+            (value,) = if_else(conjunction(tests), (value,), (const(i64, 0),))
         own = tuple(Axis(fresh(axis.name), self.memo[axis].extent) for axis in outer)
         renamed = {a.var: b.var for a, b in zip(outer, own, strict=True)}
-        (value,) = self.tables.rewrite((value,), lambda node: node, renamed)
-        left, right = fresh("a"), fresh("b")
-        fields = (left,), (right,), (Op("maximum", i64, (left, right)),), (const(i64, 0),), (value,), True, "maximum"
-        most = Item(Reduce(own, *fields), 0) if own else Op("maximum", i64, (value, const(i64, 0)))
+        (value,) = self.tables.substitute((value,), renamed)
+        most = fold_of(own, value, "maximum", 0) if own else Op("maximum", i64, (value, const(i64, 0)))
         return Count(Result(self._made(Generate((), (most,)), "size"), 0), None)
 
 
@@ -323,7 +322,7 @@ def _harmless(e: Expr, tables: Tables) -> Expr:
         if isinstance(node, Checked):
             return node.value
         if isinstance(node, Load) and node.checked and node.indices:
-            holds = all_of([within(i, n) for i, n in zip(node.indices, node.array.shape, strict=True)])
+            holds = conjunction([within(i, n) for i, n in zip(node.indices, node.array.shape, strict=True)])
             return if_else(holds, (Load(node.array, node.indices, False),), (const(node.dtype, 0),))[0]
         if isinstance(node, Op) and node.name in DIVISIONS and can_fault(node):
             some = Op("ne", bool_, (node.args[1], const(node.dtype, 0)))

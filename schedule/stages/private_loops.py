@@ -41,7 +41,6 @@ from raido.algo.graph.expr import (
     Result,
     Var,
     While,
-    axes_like,
     const,
     fresh,
     fresh_axes,
@@ -231,17 +230,13 @@ class _Converting:
     def _as_array(self, value: Any, shape: tuple[Expr, ...]) -> Result:
         """Returns an index move that reads each element of a private array."""
         axes = fresh_axes(shape)
-        return self._moved(Generate(axes, (_element(value, axes),)))
+        return self.tables.made(Generate(axes, (_element(value, axes),)), "move")
 
     def _branches(self, form: ArrayCond, index: int) -> Result:
         axes = fresh_axes(form.then[index].shape)
         indices = tuple(axis.var for axis in axes)
         choice = Cond(form.predicate, *((Load(side[index], indices, False),) for side in (form.then, form.orelse)))
-        return self._moved(Generate(axes, (Item(choice, 0),)))
-
-    def _moved(self, form: Generate) -> Result:
-        self.tables.kinds[form] = "move"
-        return Result(form, 0)
+        return self.tables.made(Generate(axes, (Item(choice, 0),)), "move")
 
     def _kept(self, form: Generate) -> Generate:
         """Returns a form whose elements contain folds or loops, as one that reads them from private memory, computed once."""
@@ -254,9 +249,8 @@ class _Converting:
         return made
 
     def _fill(self, axes: Sequence[Axis], body: Expr) -> Fill:
-        own = axes_like(axes)
-        renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
-        return Fill(own, self.tables.rewrite((body,), lambda node: node, renamed)[0])
+        own, (value,) = self.tables.over_new_axes((body,), axes)
+        return Fill(own, value)
 
 
 def _element(value: Any, axes: Sequence[Axis]) -> Any:
@@ -309,7 +303,7 @@ def _changes(e: Expr, own: tuple[Var, ...], tables: Tables) -> tuple[Expr, list[
     index = _index(test, own)
     if index is not None:
         rest, changes = _changes(other, own, tables)
-        (value,) = tables.rewrite((one,), lambda node: node, dict(zip(own, index, strict=True)))
+        (value,) = tables.substitute((one,), dict(zip(own, index, strict=True)))
         return rest, [*changes, (const(bool_, True), index, value)]
     if set(own) & free_variables(test):
         return e, []

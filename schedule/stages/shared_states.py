@@ -68,11 +68,7 @@ def _elements(state: Result, update: Update, tables: Tables) -> Iterator[tuple[E
     for axes in permutations(update.axes, len(form.axes)):
         if all(own.extent is other.extent for own, other in zip(form.axes, axes, strict=True)):
             names: dict[Node, Node] = {own.var: other.var for own, other in zip(form.axes, axes, strict=True)}
-            (element,) = (
-                tables.rewrite((form.bodies[state.index],), lambda node: node, names)
-                if names
-                else (form.bodies[state.index],)
-            )
+            (element,) = tables.substitute((form.bodies[state.index],), names)
             yield element, Load(state, tuple(axis.var for axis in axes), False)
 
 

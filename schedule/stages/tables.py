@@ -15,6 +15,7 @@ from raido.algo.graph.expr import (
     Const,
     Expr,
     Generate,
+    Load,
     Node,
     Op,
     Parameter,
@@ -68,6 +69,22 @@ class Tables:
                 if old in table:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
 
+    def made(self, form: Generate, kind: str) -> Result:
+        """Returns the first result of a new form of that kind."""
+        self.kinds[form] = kind
+        return Result(form, 0)
+
+    def scalar(self, body: Expr, kind: str) -> Load:
+        """Returns a scalar that is computed once, by a new form of that kind."""
+        return Load(self.made(Generate((), (body,)), kind), (), False)
+
+    def over_new_axes(self, roots: Iterable[Node], axes: Sequence[Axis]) -> tuple[tuple[Axis, ...], Any]:
+        """Returns axes with new variables, and roots with the variables of the old ones replaced."""
+        names = {axis.var: fresh(axis.name) for axis in axes}
+        extents = self.substitute([axis.extent for axis in axes], names)
+        own = tuple(Axis(names[axis.var], extent) for axis, extent in zip(axes, extents, strict=True))
+        return own, self.substitute(roots, names)
+
     def first_equal(self, form: Generate) -> Generate:
         """Returns the first lifted fold that is equal up to renaming of bound variables, which is computed for all."""
         first = self.folds.setdefault(structure(form), form)
@@ -81,6 +98,10 @@ class Tables:
         for table in (self.sites, self.ranks, self.outer, self.parents):
             if old in table:
                 table.setdefault(new, table[old])  # type: ignore[attr-defined]
+
+    def substitute(self, roots: Iterable[Node], values: Mapping[Any, Node]) -> Any:
+        """Returns the roots with variables (or other scalars) replaced; arrays that mention none of them stay as they are."""
+        return self.rewrite(roots, lambda node: node, values)
 
     def rewrite(
         self, roots: Iterable[Node], change: Callable[[Any], Node], values: Mapping[Any, Node] | None = None
@@ -123,12 +144,8 @@ class Tables:
 
     def with_axes(self, form: Generate, outer: Sequence[Axis]) -> Generate:
         """Returns `form` with `outer` axes in front, as fresh variables."""
-        names = {axis.var: fresh(axis.name) for axis in outer}
-        memo: dict[Node, Node] = {**names}
-        extents = self.rewrite([axis.extent for axis in outer], lambda node: node, memo)
-        bodies = self.rewrite(form.bodies, lambda node: node, memo)
-        leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
-        self.named_axes.update(new for old, new in names.items() if old in self.named_axes)
+        leading, bodies = self.over_new_axes(form.bodies, outer)
+        self.named_axes.update(new.var for old, new in zip(outer, leading, strict=True) if old.var in self.named_axes)
         return Generate(leading + form.axes, bodies)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from raido.algo.documents import shown
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Expr, Op, SizeVar
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar, conjunction
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.program import Program
 from raido.algo.graph.size_text import LARGEST, magnitude
@@ -110,18 +110,15 @@ def _truth(node: ast.expr, sizes: Mapping[str, Expr], example: str) -> Expr:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return Op("logical_not", bool_, (_truth(node.operand, sizes, example),))
     if isinstance(node, ast.Compare):
-        total = None
-        left = _number(node.left, sizes)
+        links, left = [], _number(node.left, sizes)
         for operator, each in zip(node.ops, node.comparators, strict=True):
             right = _number(each, sizes)
             name = COMPARISONS.get(type(operator))
             if name is None:
                 raise Refusal(f"`{ast.unparse(node)}` uses a comparison that sizes do not support", example)
-            link = Op(name, bool_, (left, right))
-            total = link if total is None else Op("logical_and", bool_, (total, link))
+            links.append(Op(name, bool_, (left, right)))
             left = right
-        assert total is not None
-        return total
+        return conjunction(links)
     raise Refusal(f"`{ast.unparse(node)}` is not a test: a test compares sizes", example, sizes=listed(sizes))
 
 

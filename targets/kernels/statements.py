@@ -11,11 +11,10 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
-from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.expr import Expr, Node, Op, Var, conjunction
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.kernels.wide_moves import LEAST_COPIED
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
     Alloc,

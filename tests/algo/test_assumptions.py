@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.assumptions import Assumptions, interval
+from raido.algo.graph.assumptions import Assumptions, greatest, interval
 from raido.algo.graph.dtypes import f32, i64
 from raido.algo.graph.expr import Op, SizeVar, const, fresh
 from raido.algo.graph.rewrite import substitute
@@ -125,6 +125,15 @@ def test_a_quotient_of_an_extreme_is_the_extreme_of_quotients_where_one_of_them_
             quotient = ix.floordiv(ix.add(extreme(ix.add(ix.mul(X, 8), 3), m), c), k)
             value = ix.canonical(substitute(quotient, {X: const(i64, x), m: const(i64, size)}))
             assert ix.constant_value(value) == (of(8 * x + 3, size) + c) // k
+
+
+def test_the_greatest_number_of_strips_is_known_where_the_greatest_length_is():
+    few = ix.minimum(N, ix.as_index(30))
+    assert greatest(ix.floordiv(ix.add(few, 7), 8)) == 4
+    assert greatest(ix.add(ix.mul(ix.floordiv(few, 8), 8), 3)) == 27
+    rest = ix.sub(ix.add(ix.mul(ix.floordiv(ix.add(X, few), 8), 8), 5), ix.mul(ix.floordiv(X, 8), 8))
+    assert greatest(ix.floordiv(few, 8), Assumptions()) == 3 and greatest(rest) is None
+    assert greatest(ix.floordiv(N, 8)) is None
 
 
 def test_the_difference_of_two_indices_is_a_number_or_unknown():

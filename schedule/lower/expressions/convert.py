@@ -29,6 +29,7 @@ from raido.algo.graph.expr import (
     SizeVar,
     Var,
     While,
+    conjunction,
     const,
 )
 from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
@@ -39,7 +40,7 @@ from raido.algo.graph.rewrite import children, rebuild, scalar_nodes
 from raido.schedule.lower.expressions.index_checks import is_affine, open_below, open_conditions, open_from_zero
 from raido.schedule.lower.expressions.loop_states import as_state, with_loop_states
 from raido.schedule.lower.expressions.unneeded import Extents, extents_brought_into
-from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
+from raido.schedule.nest.values import Buffer, NestExpr, Read, converted, new_serial
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
 
@@ -327,7 +328,7 @@ class Converter:
         if isinstance(holds, Const) and holds.value:
             return value
         details: tuple[Any, ...] = tuple(memo[e] for e in node.details[:3])
-        shown = tuple(e if e.dtype is i64 else Op("cast", i64, (e,)) for e in details)
+        shown = tuple(converted(e, i64) for e in details)
         safe = Op("select", node.dtype, (holds, value, const(node.dtype, 0)))
         due = self._needed(holds, (holds, value), assumptions)
         self.faults.setdefault(safe, (Fault(due, node.kind, self.sites.number(node), shown),))
@@ -425,7 +426,7 @@ class Converter:
         holds = Op("ne", bool_, (b, const(b.dtype, 0)))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
         kind = "unsigned_division" if a.dtype.kind == "u" and a.dtype.bits == 64 else "division"
-        shown = a if a.dtype is i64 else Op("cast", i64, (a,))
+        shown = converted(a, i64)
         due = self._needed(holds, args, assumptions)
         self.faults.setdefault(safe, (Fault(due, kind, self.sites.number(node), (shown,)),))
         return safe
@@ -437,7 +438,7 @@ class Converter:
         zero = const(b.dtype, 0)
         holds = Op("ge", bool_, (b, zero))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, zero))))
-        shown = b if b.dtype is i64 else Op("cast", i64, (b,))
+        shown = converted(b, i64)
         due = self._needed(holds, args, assumptions)
         self.faults.setdefault(safe, (Fault(due, "power", self.sites.number(node), (shown,)),))
         return safe
@@ -462,14 +463,6 @@ def fold_choice(node: Op, args: tuple[Expr, ...]) -> Node:
             if isinstance(one, Const):
                 return other if bool(one.value) == (node.name == "logical_and") else one
     return node if all(a is b for a, b in zip(args, node.args, strict=True)) else Op(node.name, node.dtype, args)
-
-
-def conjunction(parts: Iterable[Expr]) -> Expr:
-    """The conjunction of the parts; true if there are none."""
-    total: Expr | None = None
-    for part in parts:
-        total = part if total is None else Op("logical_and", bool_, (total, part))
-    return const(bool_, True) if total is None else total
 
 
 def _is_narrow(i: Expr) -> bool:

@@ -21,7 +21,7 @@ from raido.schedule.lower.expressions.fold_updates import (
     operator_of,
     single_monoid,
 )
-from raido.schedule.nest.nodes import AtomicUpdate, Carry, Collect, Fold, Store
+from raido.schedule.nest.nodes import AtomicUpdate, Carry, Collect, Fold
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
@@ -197,5 +197,4 @@ class FoldEmitter(ValueEmitter):
         self._values.append({})
         results = self._block(combined)
         self._values.pop()
-        for buffer, value in zip(buffers, results, strict=True):
-            self.builder.add(Store(buffer, indices, value))
+        self.builder.store(buffers, indices, results)

@@ -185,7 +185,7 @@ class ValueEmitter:
         return var
 
     def _may_hoist(self, value: NestExpr, level: int) -> bool:
-        if not any(scope.loop for scope in self.builder.scopes[level + 1 :]) and not self._lazy():
+        if not any(scope.loop for scope in self.builder.scopes[level + 1 :]) and len(self._eager) <= 1:
             return True
         assumptions = self.builder.scopes[level].assumptions
         stack: list[Node] = [value]
@@ -195,9 +195,6 @@ class ValueEmitter:
                 return False
             stack += eager_children(node)
         return True
-
-    def _lazy(self) -> bool:
-        return len(self._eager) > 1
 
     def _check(self, fault: Fault) -> None:
         holds, *values = self._nested((fault.holds, *fault.values))

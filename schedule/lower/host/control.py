@@ -23,7 +23,6 @@ from raido.algo.graph.expr import (
     Node,
     Reduce,
     Result,
-    SizeVar,
 )
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.builder import Scope, closed
@@ -87,13 +86,9 @@ class Control:
         self.builder.add(View(buffer, memory))
         self.host.storages[array] = Storage(buffer)
 
-    def _sizes(self, arrays: Sequence[Array]) -> set[SizeVar]:
-        """The sizes whose values these arrays of rank 0 hold."""
-        return {counted.size for counted in self.host.graph.counts if counted.array in arrays}
-
     def _changing(self, arrays: Sequence[Array]) -> list[int]:
         """The positions of the arrays whose shape depends on a size that another of these arrays holds."""
-        sizes = self._sizes(arrays)
+        sizes = {counted.size for counted in self.host.graph.counts if counted.array in arrays}
         shapes = [self.host.converter.shape_of(array) for array in arrays]
         return [k for k, shape in enumerate(shapes) if any(node in sizes for node in scalar_nodes(*shape))]
 

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import DType, bool_, f64, i64
-from raido.algo.graph.expr import Const, Expr, Op, SizeVar, const
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar, conjunction, const
 from raido.algo.graph.limits import LARGEST_ARRAY, divisor_text, magnitude, reach, sizes_within
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import topological
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.nest.nodes import Check, Statement
 
 LARGEST_NUMBER = (1 << 63) - 1  # the greatest i64

@@ -22,7 +22,6 @@ from raido.schedule.checks.lanes_along_folds import is_ordered_fold
 from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, accumulators_of
 from raido.schedule.lower.loops.folds import folds_at
-from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ class LaneBlocks:
         def start(at: tuple[Expr, ...]) -> None:
             neutral = self.reductions.neutral(cursor, total, index_of(at))
             with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how):
-                for buffer, value in zip(buffers, neutral, strict=True):
-                    builder.add(Store(buffer, (*at, first), value))
+                builder.store(buffers, (*at, first), neutral)
 
         self.reductions.each(lengths, start)
         with (

@@ -16,13 +16,13 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import interval
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
+from raido.algo.graph.expr import Expr, Node, Op, Result, Var, conjunction, fresh
 from raido.schedule.checks.levels import bound
 from raido.schedule.checks.matrix_units import DEPTH
 from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
-from raido.schedule.lower.expressions.convert import Converter, conjunction
+from raido.schedule.lower.expressions.convert import Converter
 from raido.schedule.lower.expressions.emit import Emitter
-from raido.schedule.lower.loop_cursor import LoopCursor, Phase
+from raido.schedule.lower.loop_cursor import LoopCursor, Phase, cloned
 from raido.schedule.lower.loops import mirror
 from raido.schedule.lower.loops.folds import in_order
 from raido.schedule.lower.loops.lane_blocks import LaneBlocks
@@ -242,7 +242,7 @@ class Loops:
         if not doubtful:
             self._plain(cursor, position, "matrix", low, end, step)
             return
-        peeled = replace(cursor, instances=[c.copy() for c in cursor.instances])
+        peeled = cloned(cursor)
         with self.builder.block(assumptions.with_known(*doubtful), branch=True) as whole:
             self._plain(cursor, position, "matrix", low, end, step)
         with self.builder.block(branch=True) as otherwise:
@@ -257,7 +257,7 @@ class Loops:
         )
         if most is not None and most > DEPTH:
             number, count = fresh("part"), self.builder.name("parts", ix.floordiv(length, DEPTH))
-            parts = replace(cursor, instances=[c.copy() for c in cursor.instances])
+            parts = cloned(cursor)
             with self.builder.loop(number, ix.as_index(0), count, 1):
                 begin = ix.add(low, ix.mul(number, DEPTH))
                 self._plain(parts, position, "matrix", begin, ix.add(begin, DEPTH), step)
@@ -532,7 +532,7 @@ class Loops:
         only = conditions[0] if len(conditions) == 1 else None
         otherwise = None if only is None else self.builder.assumptions.with_known(ix.sub(-1, only))
         with self.builder.block(otherwise, branch=True) as general:
-            self._general(replace(cursor, instances=[c.copy() for c in cursor.instances]), position)
+            self._general(cloned(cursor), position)
         known = self.builder.assumptions.with_known(*conditions)
         with self.builder.block(known, branch=True) as specialised:
             for coordinates in special.instances:

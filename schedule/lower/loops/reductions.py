@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Node, Reduce, fresh
 from raido.schedule.lower.builder import Builder, as_planned, closed
-from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase, accumulators_of, carried, over_reduced
+from raido.schedule.lower.loop_cursor import (
+    Accumulators,
+    LoopCursor,
+    Phase,
+    accumulators_of,
+    carried,
+    cloned,
+    over_reduced,
+)
 from raido.schedule.lower.loops.edges import Edge, edges_of, parts
 from raido.schedule.lower.loops.versions import all_hold
 from raido.schedule.lower.lowered_stage import LoweredStage
@@ -71,10 +79,10 @@ class Reductions:
             return
         known = assumptions.with_known(*whole)
         with self.builder.block(known, branch=True) as full:
-            instances = [c.copy() for c in cursor.instances]
-            for coordinates in instances:
+            whole_tile = cloned(cursor)
+            for coordinates in whole_tile.instances:
                 coordinates.simplify(known.decided)
-            self._tile(replace(cursor, instances=instances), position)
+            self._tile(whole_tile, position)
         self.builder.branch(all_hold(whole), full, cut_off)
 
     def _tile(self, cursor: LoopCursor, position: int) -> None:
@@ -104,11 +112,8 @@ class Reductions:
             self._fill(cursor, accumulators, accumulators.buffers[0].shape)
             return
         self.loops.placer.begin_pass()
-        instances = [c.copy() for c in cursor.instances]
-        part = replace(
-            cursor, instances=instances, phase=phase, accumulators=accumulators, origin_of=list(range(len(instances)))
-        )
-        self.loops.level(part, position)
+        origins = list(range(len(cursor.instances)))
+        self.loops.level(cloned(cursor, phase=phase, accumulators=accumulators, origin_of=origins), position)
 
     def _folds_in_lanes(self, cursor: LoopCursor, position: int) -> bool:
         """Whether a reduction loop is vectorised: each lane's partial results cover the whole buffer, so all of it must be set."""
@@ -122,8 +127,7 @@ class Reductions:
 
         def store(at: tuple[Expr, ...]) -> None:
             values = loops.converter.convert(init, self._environment(cursor, acc, at), assumptions, cursor.identity)
-            for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
-                self.builder.add(Store(buffer, at, value))
+            self.builder.store(acc.buffers, at, loops.emitter.values(values))
 
         self.each(shape, store, unrolled=acc.buffers[0].scope == "register", how=as_own_loop(cursor.lowered, acc))
 
@@ -206,8 +210,7 @@ class Reductions:
         assumptions, identity = self.builder.assumptions, cursor.identity
         converted = loops.converter.convert_instances(initial_values(reduction), instances, assumptions, identity)
         for k, values in enumerate(converted):
-            for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
-                self.builder.add(Store(buffer, self.indices_of(cursor, acc, k), value))
+            self.builder.store(acc.buffers, self.indices_of(cursor, acc, k), loops.emitter.values(values))
 
     def _fold_element(self, cursor: LoopCursor) -> None:
         self.loops.emitter.folds(self.fold_targets(cursor))
@@ -332,8 +335,7 @@ class Reductions:
     def copy(
         self, source: Sequence[Buffer], at: tuple[Expr, ...], target: Sequence[Buffer], indices: tuple[Expr, ...]
     ) -> None:
-        for a, b in zip(source, target, strict=True):
-            self.builder.add(Store(b, indices, Read(a, at, None)))
+        self.builder.store(target, indices, [Read(a, at, None) for a in source])
 
 
 def as_own_loop(lowered: LoweredStage, acc: Accumulators) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.expr import Expr, Node, Op, fresh
 from raido.schedule.lower.builder import Builder, factors
-from raido.schedule.lower.loop_cursor import LoopCursor, Rows
+from raido.schedule.lower.loop_cursor import LoopCursor, Rows, cloned
 
 
 def rows_through(cursor: LoopCursor, position: int, iterations: Expr, assumptions: Assumptions) -> Rows | None:
@@ -52,7 +51,7 @@ def row_by_row(
     with builder.loop(rows.row, first, ix.add(last, 1), 1, stage=cursor.lowered.stage.name, loop="", **how):
         start = _start(rows)
         begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
-        yield replace(cursor, instances=[c.copy() for c in cursor.instances], rows=(*cursor.rows, rows)), begin, end
+        yield cloned(cursor, rows=(*cursor.rows, rows)), begin, end
 
 
 def indices_in_row(rows: Rows, position: Expr) -> dict[Node, Node]:

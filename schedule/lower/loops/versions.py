@@ -12,9 +12,8 @@ from dataclasses import replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.expr import Expr, Node, Op, Var, conjunction
 from raido.schedule.lower.builder import begin_if_entered, end_if_entered
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.lower.loop_cursor import LoopCursor, ranges_of
 from raido.schedule.lower.loops.peeling import Peeling
 from raido.schedule.lower.lowered_stage import LoweredStage

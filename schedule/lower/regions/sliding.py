@@ -201,7 +201,9 @@ class Sliding:
                 shape.append(extent)
                 origin.append(None if extent is axis.extent else low)
                 fold.append(0)
-        return Storage(_unplaced(lowered, tuple(shape)), tuple(origin), tuple(fold))
+        return Storage(
+            Buffer("", lowered.bodies[0].dtype, tuple(shape), "heap", 0, (), 1, None), tuple(origin), tuple(fold)
+        )
 
     def _reached(self, lowered: LoweredStage, window: Window, reset: int) -> Buffer:
         """The register with the first index along the sliding dimension not computed since the window last restarted."""
@@ -238,10 +240,6 @@ def kept_scope(shape: tuple[Expr, ...], itemsize: int) -> str:
     if total == itemsize:
         return "register"
     return "stack" if total <= STACK_BYTES else "heap"
-
-
-def _unplaced(lowered: LoweredStage, shape: tuple[Expr, ...]) -> Buffer:
-    return Buffer("", lowered.bodies[0].dtype, shape, "heap", 0, (), 1, None)
 
 
 def _mentions(e: Expr, variables: set[Var]) -> bool:

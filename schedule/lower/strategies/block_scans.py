@@ -22,16 +22,15 @@ from functools import partial
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Op, fresh
+from raido.algo.graph.expr import Expr, Op, conjunction, fresh
 from raido.algo.graph.reduction import is_arithmetic, is_exact
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, carried
 from raido.schedule.lower.loops.versions import as_comparison
 from raido.schedule.lower.strategies.blocks import Blocks, LastPass, is_chain, lanes_of_total, loops_along
 from raido.schedule.lower.threads.piece_scans import PieceScans
 from raido.schedule.lower.threads.thread_folds import is_bound
-from raido.schedule.nest.nodes import Ordered, Store
+from raido.schedule.nest.nodes import Ordered
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategies.parts import part_loop, totals_part
 
@@ -159,8 +158,7 @@ class BlockScans:
             """Replaces a block's total by the prefix before the block."""
             totals = [self.builder.name("total", Read(b, (block, *at), None)) for b in partials]
             before = [self.builder.name("before", Read(b, at, None)) for b in carry.buffers]
-            for buffer, value in zip(partials, before, strict=True):
-                self.builder.add(Store(buffer, (block, *at), value))
+            self.builder.store(partials, (block, *at), before)
             reductions.combine(cursor, carry, at, before, totals)
 
         stated = None if is_chain(lowered) else part_loop(lowered.stage, lowered.plan, totals_part(lowered.stage), 0)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, fresh
 from raido.schedule.lower.builder import Builder, as_planned
-from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase, carried, over_reduced
+from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase, carried, cloned, over_reduced
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.regions.regions import spread
-from raido.schedule.nest.nodes import Certificate, Store
+from raido.schedule.nest.nodes import Certificate
 from raido.schedule.plan import LoopPlan
 from raido.schedule.strategies.parts import part_loop, totals_part
 
@@ -83,12 +83,7 @@ class Blocks:
             body(inner, at)
             return True
 
-        part = replace(
-            cursor,
-            instances=[c.copy() for c in cursor.instances],
-            phase=Phase(takes_over=block, reads=reads),
-            origin_of=[0],
-        )
+        part = cloned(cursor, phase=Phase(takes_over=block, reads=reads), origin_of=[0])
         fields |= as_planned(loop, cursor.lowered.stage.name, "parallel" if loop.kind == "parallel" else "serial")
         with self.builder.loop(var := fresh(plan.name), low, high, step, **fields):
             self.loops.choose(part, position, [[var]])
@@ -186,8 +181,7 @@ class Blocks:
     def _first_element(self, cursor: LoopCursor) -> None:
         """Stores a block's first value, with which its total starts."""
         for form, buffers, indices in self.reductions.fold_targets(cursor):
-            for buffer, value in zip(buffers, self.loops.emitter.values(form.values), strict=True):
-                self.builder.add(Store(buffer, indices, value))
+            self.builder.store(buffers, indices, self.loops.emitter.values(form.values))
 
     def _total_element(self, cursor: LoopCursor) -> None:
         scan = cursor.lowered.stage.scan
@@ -232,7 +226,7 @@ def _along_rows(cursor: LoopCursor, position: int) -> bool:
 
 def _fixed(cursor: LoopCursor, axis: str, value: Expr) -> LoopCursor:
     """The loop cursor at one index of an axis."""
-    instances = [c.copy() for c in cursor.instances]
-    for coordinates in instances:
+    made = cloned(cursor)
+    for coordinates in made.instances:
         coordinates.fix(axis, value)
-    return replace(cursor, instances=instances)
+    return made

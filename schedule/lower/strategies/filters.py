@@ -10,7 +10,6 @@ phases even where it is chained.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Result
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase
+from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase, cloned
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.strategies.block_scans import BlockScans
 from raido.schedule.lower.strategies.blocks import LastPass, Staging, is_chain, loops_along, vector_loop
@@ -124,7 +123,7 @@ class Filters:
             test = holds if k == 0 else Op("logical_not", bool_, (holds,))
             phase = Phase(partial(self._store_row, register))
             with builder.when(test):
-                self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), inside)
+                self.loops.level(cloned(cursor, phase=phase), inside)
                 builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
 
     def _values(self, cursor: LoopCursor, which: Sequence[int], instance: int = 0) -> list[NestExpr]:
@@ -154,8 +153,7 @@ class Filters:
         for k in range(len(cursor.instances)):
             where = self.loops.environment(cursor, k)
             rows = tuple(where[axis.var] for axis in cursor.lowered.stage.axes[1:])
-            for buffer, value in zip(buffers, self._values(cursor, range(1, len(buffers) + 1), k), strict=True):
-                self.builder.add(Store(buffer, (position, *rows), value))  # type: ignore[arg-type]
+            self.builder.store(buffers, (position, *rows), self._values(cursor, range(1, len(buffers) + 1), k))
 
     def _results(self, lowered: LoweredStage) -> tuple[Buffer, ...]:
         """The buffers of the kept elements; the last result of the form, their number, is not among them."""

@@ -171,8 +171,7 @@ class _Network:
         """Emits compare-exchanges of keys in registers `distance` apart."""
         keys: list[NestExpr] = [self._name(Read(each, (), None)) for each in held]
         self._compare_exchange(keys, distance)
-        for register, key in zip(held, keys, strict=True):
-            self.builder.add(Store(register, (), key))
+        self.builder.store(held, (), keys)
 
     def _exchange(self, keys: list[NestExpr], i: int, j: int) -> None:
         """Puts two keys, neither of which is NaN, in order."""

@@ -49,8 +49,7 @@ class PartedQuicksort(Quicksort):
         kinds = (i64, *(self.key for _ in names[1:]))
         found = [builder.alloc("found", kind, (self.chunks.count,), "heap") for kind in kinds]
         with each_chunk(builder, self.chunks) as (chunk, low, high):
-            for memory, value in zip(found, self._survey_of(Part(low, high)), strict=True):
-                builder.add(Store(memory, (chunk,), value))
+            builder.store(found, (chunk,), self._survey_of(Part(low, high)))
         whole = [builder.register(name, identity(name, kind)) for name, kind in zip(names, kinds, strict=True)]
         chunk = fresh("chunk")
         with builder.loop(chunk, ZERO, self.chunks.count, 1):
@@ -79,8 +78,7 @@ class PartedQuicksort(Quicksort):
         with builder.block(branch=True) as one:
             builder.add(Store(bounds, (ONE,), self.count))
             with self._elements() as (_, at):
-                for buffer, value in zip(moved, self._values(at), strict=True):
-                    builder.add(Store(buffer, (at,), value))
+                builder.store(moved, (at,), self._values(at))
         builder.branch(several, split, one)
         self.these, self.others = moved, self.these or self._memory("others")
         chunk, turn, kind = fresh("chunk"), fresh("turn"), "serial" if builder.threaded else "parallel"

@@ -134,18 +134,13 @@ class Quicksort:
         """Computes all elements into `these`."""
         self.these = self._memory("these")
         with self._elements() as (_, at):
-            for buffer, value in zip(self.these, self.row.elements(at), strict=True):
-                self.builder.add(Store(buffer, (at,), value))
+            self.builder.store(self.these, (at,), self.row.elements(at))
 
     def _values(self, at: Expr) -> Sequence[NestExpr]:
         """The values of an element, the key first, before any has moved."""
         if not self.these:
             return self.row.elements(at)
         return [self.builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
-
-    def _keep(self, at: Var) -> None:
-        """Stores an element at its present index of the results."""
-        self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
 
     # A survey decides how all elements are sorted
 
@@ -162,7 +157,7 @@ class Quicksort:
             found += [builder.register(name, identity(name, self.key)) for name in EXTREMES]
         with self._along(Part(ix.maximum(part.low, 1), part.high)) as at:
             before, own = (self._values(position)[0] for position in (ix.sub(at, 1), at))
-            self._add(found[0], chosen(precedes(own, before), ONE, ZERO))
+            self._fold(found[0], chosen(precedes(own, before), ONE, ZERO), "add")
             for register, name in zip(found[1:], EXTREMES, strict=False):
                 self._fold(register, own, name)
         if self.counted:
@@ -189,8 +184,7 @@ class Quicksort:
     def _copy(self, source: Sequence[Buffer], part: Part, target: Sequence[Buffer], ahead: Expr = ZERO) -> None:
         """Copies a part to other memory, `ahead` places further on."""
         with self._along(part) as at:
-            for a, b in zip(source, target, strict=True):
-                self.builder.add(Store(b, (ix.add(at, ahead),), Read(a, (at,), None)))
+            self.builder.store(target, (ix.add(at, ahead),), [Read(a, (at,), None) for a in source])
 
     def _split(
         self,
@@ -270,7 +264,7 @@ class Quicksort:
             split(lambda key: negated(precedes(pivot, key)), self.others)
             end = builder.name("end", Read(front, (), None))
             with self._along(Part(low, end)) as at:
-                self._keep(at)
+                self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
             builder.add(Store(begin, (), end))
         start, middle, end = (
             builder.name(name, Read(register, (), None))
@@ -370,10 +364,6 @@ class Quicksort:
             builder.add(Store(pivot, (), median(9)))
         builder.branch(Op("le", bool_, (length, ix.as_index(LONG))), short, long)
         return builder.name("pivot", Read(pivot, (), None))
-
-    def _add(self, register: Buffer, number: NestExpr) -> None:
-        """Adds a number to a register, in lanes or serially."""
-        self._fold(register, number, "add")
 
     def _fold(self, register: Buffer, value: NestExpr, name: str) -> None:
         """Folds a value into a register by an operator, in lanes or serially."""

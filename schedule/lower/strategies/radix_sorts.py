@@ -9,6 +9,7 @@ is skipped. Few elements are sorted by insertion. Threads take chunks, as many a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
@@ -63,17 +64,8 @@ class RadixSort:
         """Emits the sort, from reading the elements to storing the results."""
         builder, sorting = self.builder, self._begin(self.row.lowered)
         self._load(sorting)
-        is_few = Op("le", bool_, (sorting.count, ix.as_index(sorting.few)))
-        if builder.assumptions.less_equal(sorting.count, sorting.few):
-            self._insert(sorting)
-        elif builder.assumptions.less(sorting.few, sorting.count):
-            self._pass_by_pass(sorting)
-        else:
-            with builder.block(branch=True) as few:
-                self._insert(sorting)
-            with builder.block(branch=True) as many:
-                self._pass_by_pass(sorting)
-            builder.branch(is_few, few, many)
+        insert, pass_by_pass = partial(self._insert, sorting), partial(self._pass_by_pass, sorting)
+        builder.by_length(sorting.count, ix.as_index(sorting.few), insert, pass_by_pass)
         self._store(sorting)
 
     def _begin(self, lowered: LoweredStage) -> Sorting:
@@ -109,14 +101,14 @@ class RadixSort:
             every = [builder.register("every", const(key, (1 << key.bits) - 1)) for key in keys]
             with builder.loop(element, low, high, 1):
                 named = self.row.elements(element)
-                for buffer, value in zip(sorting.values, named, strict=True):
-                    builder.add(Store(buffer, (ZERO, element), value))
+                builder.store(sorting.values, (ZERO, element), named)
                 for a, b, value in zip(some, every, named, strict=False):
                     key = builder.name("key", sortable(value))
                     builder.add(Store(a, (), Op("bit_or", a.dtype, (Read(a, (), None), key))))
                     builder.add(Store(b, (), Op("bit_and", b.dtype, (Read(b, (), None), key))))
-            for register, buffer in zip((*some, *every), (*sorting.some, *sorting.every), strict=True):
-                builder.add(Store(buffer, (chunk,), Read(register, (), None)))
+            builder.store(
+                (*sorting.some, *sorting.every), (chunk,), [Read(register, (), None) for register in (*some, *every)]
+            )
 
     def _store(self, sorting: Sorting) -> None:
         side = self.builder.name("side", Read(sorting.side, (), None))
@@ -150,8 +142,7 @@ class RadixSort:
                     builder.add(Store(gap, (), previous))
             builder.add(While(closed(setup), Op("logical_and", bool_, (inside, after)), closed(body)))
             position = builder.name("place", Read(gap, (), None))
-            for buffer, value in zip(sorting.values, own, strict=True):
-                builder.add(Store(buffer, (ZERO, position), value))
+            builder.store(sorting.values, (ZERO, position), own)
 
     # Passes
 

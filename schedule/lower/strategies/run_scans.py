@@ -11,14 +11,13 @@ loop have the number of the run in all of its lanes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, Var, fresh
 from raido.schedule.lower.builder import Builder, as_planned
-from raido.schedule.lower.loop_cursor import LoopCursor, Phase
+from raido.schedule.lower.loop_cursor import LoopCursor, Phase, cloned
 from raido.schedule.lower.strategies.bisection import first_where
 from raido.schedule.lower.strategies.blocks import Blocks
 from raido.schedule.nest.nodes import Store
@@ -52,11 +51,7 @@ class RunScans:
             start = builder.name("start", Read(begin, (), None))
             goes_on = Op("lt", bool_, (number, last))
             end = builder.name("end", Op("select", i64, (goes_on, self._end(cursor, number, goes_on), high)))
-            part = replace(
-                cursor,
-                instances=[c.copy() for c in cursor.instances],
-                phase=Phase(lambda inner: keep(inner, number), shares=True, reads=False),
-            )
+            part = cloned(cursor, phase=Phase(lambda inner: keep(inner, number), shares=True, reads=False))
             with builder.loop(at := fresh(loop.name), start, end, 1, **as_planned(loop, cursor.lowered.stage.name)):
                 self.loops.choose(part, position, [[at]])
             builder.add(Store(begin, (), end))

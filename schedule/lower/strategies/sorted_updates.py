@@ -9,7 +9,7 @@ as in Knuth, The Art of Computer Programming 3, 5.2.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,11 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
 from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
 from raido.schedule.lower.builder import as_planned, closed
-from raido.schedule.lower.loop_cursor import LoopCursor
+from raido.schedule.lower.loop_cursor import LoopCursor, cloned
 from raido.schedule.lower.loops.chunks import chunks_of
 from raido.schedule.lower.strategies.append_by_key import Take, append_by_key
 from raido.schedule.nest.nodes import Certificate, If, Store
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read, converted
 from raido.schedule.strategies.parts import part_loop
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SortedUpdates:
         sorting = Sorting(counts, offsets, axes, width, values)
 
         def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
-            part = replace(cursor, instances=[c.copy() for c in cursor.instances])
+            part = cloned(cursor)
             part.instances[0].narrow(loop.name, first, end)
             part.phase = self.updates.each_element(partial(self.step, sorting, take, moves))
             self.loops.loop(part, position, "serial")
@@ -101,10 +101,7 @@ class SortedUpdates:
             position = take(number)
             if moves:
                 offset = ix.sub(flat, ix.mul(number, sorting.width))
-                dtype = sorting.offsets.dtype
-                builder.add(
-                    Store(sorting.offsets, (position,), Op("cast", dtype, (offset,)) if dtype is not i64 else offset)
-                )
+                builder.add(Store(sorting.offsets, (position,), converted(offset, sorting.offsets.dtype)))
                 for buffer, value in dict(zip(sorting.values, brought, strict=True)).items():
                     if isinstance(buffer, Buffer):
                         builder.add(Store(buffer, (position,), value))
@@ -127,9 +124,7 @@ class SortedUpdates:
             with builder.loop(k, begin, end, 1):
                 offset: NestExpr = Read(sorting.offsets, (k,), None)
                 flat = ix.mul(number, sorting.width)
-                flat = builder.name(
-                    "bin", ix.add(flat, Op("cast", i64, (offset,)) if offset.dtype is not i64 else offset)
-                )
+                flat = builder.name("bin", ix.add(flat, converted(offset, i64)))
                 values = self.loops.environment(cursor, 0)
                 found = self._unfold(sorting.axes, flat)
                 coordinates: dict[Axis, NestExpr] = {

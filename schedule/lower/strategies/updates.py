@@ -15,15 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const
+from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, conjunction, const
 from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.reduction import components
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.lower.expressions.index_checks import is_affine
-from raido.schedule.lower.loop_cursor import LoopCursor, Phase, over_reduced, over_results
+from raido.schedule.lower.loop_cursor import LoopCursor, Phase, cloned, over_reduced, over_results
 from raido.schedule.lower.strategies.private_bins import PrivateBins
 from raido.schedule.lower.strategies.sorted_updates import SortedUpdates
 from raido.schedule.lower.strategies.update_tiles import NOTHING, Made, UpdateTiles
@@ -31,6 +29,7 @@ from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.stages.stage import initial_values
+from raido.schedule.stages.updates.dependence import chosen_index
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops.loops import Loops
@@ -98,7 +97,7 @@ class Updates:
     def run(self, cursor: LoopCursor, position: int, phase: Phase) -> None:
         """Emits one phase over the loops from `position` on."""
         self.loops.placer.begin_pass()
-        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position)
+        self.loops.level(cloned(cursor, phase=phase), position)
 
     def open_axes(self, cursor: LoopCursor) -> tuple[Axis, ...]:
         """The result's axes that no loop has chosen yet."""
@@ -178,7 +177,7 @@ class Updates:
         for d, (axis, number) in enumerate(zip(lowered.stage.axes, update.index_values, strict=True)):
             coordinates[axis] = values[axis.var] if number is None else found[number]  # type: ignore[assignment]
             if number is not None:
-                if not update.checked and (choice := _chosen_index(coordinates[axis])) is not None:
+                if not update.checked and (choice := chosen_index(coordinates[axis])) is not None:
                     test, coordinates[axis] = choice
                     tests.append(test)
                 tests += self._tests(cursor, form, d, axis, coordinates[axis], update.checked and number not in made)
@@ -256,13 +255,6 @@ class Updates:
         with self.builder.block(branch=True) as scope:
             fold()
         self.builder.add(If(holds, closed(scope)))
-
-
-def _chosen_index(e: NestExpr) -> tuple[Expr, Expr] | None:
-    """The condition and the index of `select(condition, index, −1)`, None for other expressions: consecutive lanes then
-    stay consecutive, under a mask."""
-    none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
-    return (e.args[0], e.args[1]) if none else None  # type: ignore[union-attr]
 
 
 def _fold(cursor: LoopCursor) -> Reduce:

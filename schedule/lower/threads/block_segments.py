@@ -147,7 +147,7 @@ class BlockSegments:
             if long is None:
                 self.flat.fold(segment, flat)
                 return
-            start, stop = _values_of(segment, flat)
+            start, stop = segment.instances[0].bounds(segment.lowered.plan.loops[flat.position + 1].name)[:2]
             length = builder.name("length", ix.sub(stop, start))
             with builder.when(Op("le", bool_, (length, ix.as_index(count)))):
                 self.flat.fold(segment, flat)
@@ -186,11 +186,6 @@ class BlockSegments:
             folds.by_one_thread(replace(cursor, instances=[coordinates]), position, parts)
 
         folds.together(cursor, position, threads.loop, live, count, part)
-
-
-def _values_of(cursor: LoopCursor, flat: Flat) -> tuple[Expr, Expr]:
-    """The first value of a segment in a block, and the end of its values there."""
-    return cursor.instances[0].bounds(cursor.lowered.plan.loops[flat.position + 1].name)[:2]
 
 
 def threads_of_block(stage: Stage, plan: StagePlan) -> Threads | None:

@@ -74,17 +74,7 @@ class BlockSort:
 
     def sort(self) -> None:
         """Emits the sort, from reading the elements to storing the results."""
-        builder, few = self.builder, ix.as_index(self.block)
-        if builder.assumptions.less_equal(self.count, few):
-            self._sort_in_one_block()
-        elif builder.assumptions.less(few, self.count):
-            self._sort_by_blocks()
-        else:
-            with builder.block(branch=True) as one:
-                self._sort_in_one_block()
-            with builder.block(branch=True) as many:
-                self._sort_by_blocks()
-            builder.branch(Op("le", bool_, (self.count, few)), one, many)
+        self.builder.by_length(self.count, ix.as_index(self.block), self._sort_in_one_block, self._sort_by_blocks)
 
     # Few elements
 
@@ -97,7 +87,7 @@ class BlockSort:
             orders = [builder.alloc("order", u16, (ix.as_index(self.block),), "shared") for _ in range(2)]
             staged = self._stage()
             with threads.in_turn(self.count) as i:
-                self._keep(staged, i, self.row.elements(i) if staged else ())
+                builder.store(staged, (i,), self.row.elements(i) if staged else ())
                 builder.add(Store(orders[0], (i,), Op("cast", u16, (i,))))
             for k in reversed(range(len(self.keys))):
                 number = fresh("pass")
@@ -138,7 +128,7 @@ class BlockSort:
             return lambda at: [Read(buffer, (side, at), None) for buffer in these]
 
         def to_side(side: Expr) -> Callable[[Var, Sequence[NestExpr]], None]:
-            return lambda at, values: self._store(these, (side, at), values)
+            return lambda at, values: builder.store(these, (side, at), values)
 
         def one(number: Expr, k: int, p: Expr, load: Any, store: Any) -> None:
             low = builder.name("low", self._bits(k, ix.mul(p, BITS_OF_A_DIGIT)))
@@ -202,7 +192,7 @@ class BlockSort:
 
             def load(i: Var) -> None:
                 values = each.load(builder.name("at", ix.add(first, i)))
-                self._keep(staged, i, values)
+                builder.store(staged, (i,), values if staged else ())
                 key = digit_of(sortable(values[each.key]), each.low, BITS_OF_A_DIGIT)
                 builder.add(Store(digits, (i,), Op("cast", u8, (key,))))
 
@@ -311,14 +301,6 @@ class BlockSort:
         """Shared memory for the elements of a block; () unless the schedule stages them."""
         size = (ix.as_index(self.block),)
         return tuple(self.builder.alloc("staged", d, size, "shared") for d in self.dtypes) if self.staged else ()
-
-    def _keep(self, staged: Sequence[Buffer], i: Expr, values: Sequence[NestExpr]) -> None:
-        for buffer, value in zip(staged, values, strict=False):
-            self.builder.add(Store(buffer, (i,), value))
-
-    def _store(self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], values: Sequence[NestExpr]) -> None:
-        for buffer, value in zip(buffers, values, strict=True):
-            self.builder.add(Store(buffer, indices, value))
 
     def _within(self, value: NestExpr, low: Expr, high: Expr) -> Var:
         """A name for an index that is known to lie in low..high."""

@@ -11,14 +11,13 @@ In each of them threads total their pieces, scan these totals, and go through th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, fresh
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.loop_cursor import LoopCursor, carried
+from raido.schedule.lower.loop_cursor import LoopCursor, carried, cloned
 from raido.schedule.lower.loops.versions import as_comparison
 from raido.schedule.lower.strategies.blocks import Blocks, Follow, LastPass, vector_loop
 from raido.schedule.lower.threads.thread_scans import Combine, Elements, Pieces, Prefixes, ThreadScans
@@ -74,8 +73,7 @@ class PieceScans:
         state = builder.alloc("state", i64, shape, "heap")
         names = {"stage": lowered.stage.name, "loop": lowered.plan.loops[position].name}
         with builder.loop(block := fresh("block"), ix.as_index(0), shape[0], 1, kind="parallel", **names):
-            for buffer, value in zip(before, initial, strict=True):
-                builder.add(Store(buffer, (block,), value))
+            builder.store(before, (block,), initial)
             builder.add(Store(state, (block,), ix.as_index(0)))
         combine = self._combine(cursor)
 
@@ -98,7 +96,7 @@ class PieceScans:
             if vector_loop(inner.lowered, at) is None or builder.assumptions.nonnegative(gap):
                 emit(inner, at)
                 return
-            part = replace(inner, instances=[c.copy() for c in inner.instances])
+            part = cloned(inner)
             with builder.block(builder.assumptions.with_known(gap), branch=True) as whole:
                 emit(inner, at)
             with builder.block(branch=True) as rest:
@@ -160,8 +158,7 @@ class PieceScans:
 
         def one(piece: LoopCursor, first: int, t: Expr) -> None:
             running = self.blocks.values(piece, first, "running")
-            for buffer, value in zip(running.buffers, before, strict=True):
-                self.builder.add(Store(buffer, (), value))
+            self.builder.store(running.buffers, (), before)
             self.threads.follow(running.buffers, t, begins(t), combine)
             (staging or last).follow(piece, first, running)
 

@@ -29,11 +29,19 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op, fresh
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase, accumulators_of, carried, over_reduced
+from raido.schedule.lower.loop_cursor import (
+    Accumulators,
+    LoopCursor,
+    Phase,
+    accumulators_of,
+    carried,
+    cloned,
+    over_reduced,
+)
 from raido.schedule.lower.loops.folds import folds_at
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.regions.regions import extent_bound
-from raido.schedule.nest.nodes import Certificate, Store
+from raido.schedule.nest.nodes import Certificate
 from raido.schedule.nest.values import Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.refusal import location
@@ -176,8 +184,7 @@ class ThreadFolds:
         own = accumulators_of(cursor)
         for k in range(len(cursor.instances)):
             there, here = self.reductions.indices_of(cursor, own, k), self._at(cursor, parts, k)
-            for source, target in zip(own.buffers, parts.buffers, strict=True):
-                self.builder.add(Store(target, here, Read(source, there, None)))
+            self.builder.store(parts.buffers, here, [Read(source, there, None) for source in own.buffers])
 
     def _at(self, cursor: LoopCursor, acc: Accumulators, k: int) -> tuple[Expr, ...]:
         """The indices of unrolled instance `k` in accumulators with a single origin."""
@@ -216,7 +223,7 @@ class ThreadFolds:
                 self.loops.emitter.collect(operator, parts.buffers, where, t, count, width, halves, level)
 
         phase = Phase(element, over_reduced, reads=False)
-        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position + 1)
+        self.loops.level(cloned(cursor, phase=phase), position + 1)
 
     def _pairs(self, each: TreeLevel, t: Expr, parts: Accumulators) -> Iterator[Pair]:
         for left, right in self.pairs(each, t):
@@ -249,7 +256,7 @@ class ThreadFolds:
                     self.reductions.combine_where(inner, values, left.buffers, where, one, other)
 
         phase = Phase(element, over_reduced, reads=False)
-        self.loops.level(replace(cursor, instances=[c.copy() for c in cursor.instances], phase=phase), position + 1)
+        self.loops.level(cloned(cursor, phase=phase), position + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Op, Reduce, Var, fresh
 from raido.schedule.checks.levels import FEW_GROUPS
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.loop_cursor import LoopCursor, Phase
+from raido.schedule.lower.loop_cursor import LoopCursor, Phase, cloned
 from raido.schedule.lower.threads.thread_folds import ThreadFolds, is_bound, refused
-from raido.schedule.nest.nodes import Certificate, Store
+from raido.schedule.nest.nodes import Certificate
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
@@ -114,8 +114,7 @@ class ThreadScans:
                 body(inner, at, t)
                 return True
 
-            instances = [c.copy() for c in cursor.instances]
-            part = replace(cursor, instances=instances, phase=Phase(takes_over=begin))
+            part = cloned(cursor, phase=Phase(takes_over=begin))
             self.loops.choose(part, position, [[ix.add(low, ix.mul(t, step))]])
 
     def over(
@@ -152,10 +151,8 @@ class ThreadScans:
         """Stores the scan of a block's threads in `before`, and its total in `values`."""
         builder = self.builder
         with self.over(pieces, pieces.live) as t:
-            for value, target in zip(prefixes.at(t), before, strict=True):
-                builder.add(Store(target, (block, t), value))
-        for value, target in zip(prefixes.last, values, strict=True):
-            builder.add(Store(target, (block,), value))
+            builder.store(before, (block, t), prefixes.at(t))
+        builder.store(values, (block,), prefixes.last)
 
     def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, operator: Reduce) -> Prefixes:
         """Combines each thread's value with those of all the threads before, by register exchanges in a subgroup if the
@@ -193,8 +190,7 @@ class ThreadScans:
         shape = (ix.as_index(pieces.threads),)
         begins = tuple(self.builder.alloc("begin", dtype, shape, "stack") for dtype in dtypes)
         with self.over(pieces, pieces.live) as t, self._reaches(t, 1):
-            for buffer, value in zip(begins, prefixes.at(ix.sub(t, 1)), strict=True):
-                self.builder.add(Store(buffer, (t,), value))
+            self.builder.store(begins, (t,), prefixes.at(ix.sub(t, 1)))
         return _elements(begins)
 
     def _before_groups(
@@ -210,8 +206,7 @@ class ThreadScans:
                 earlier = tuple(builder.alloc("earlier", dtype, (), "register") for dtype in dtypes)
 
                 def become(fold: Sequence[Buffer]) -> None:
-                    for register, buffer in zip(earlier, fold, strict=True):
-                        builder.add(Store(register, (), Read(buffer, (), None)))
+                    builder.store(earlier, (), [Read(buffer, (), None) for buffer in fold])
 
                 with builder.block(branch=True) as all_groups:
                     become(folds[-1])
@@ -232,8 +227,7 @@ class ThreadScans:
         totals = self.parts(few, dtypes)
         with self.over(few, few.live) as g:
             last = ix.minimum(ix.add(ix.mul(g, group), group - 1), ix.sub(pieces.live, 1))
-            for source, target in zip(parts, totals, strict=True):
-                builder.add(Store(target, (g,), Read(source, (last,), None)))
+            builder.store(totals, (g,), [Read(source, (last,), None) for source in parts])
         scanned = self._tree(few, totals, combine)
         return lambda t, whole: [
             builder.name("left", Read(b, (ix.sub(ix.floordiv(t, group), 1),), None)) for b in scanned
@@ -250,8 +244,7 @@ class ThreadScans:
         for g, total in enumerate(totals):
             with self._reaches(ix.sub(pieces.live, 1), (g + 1) * group):
                 if g == 0:
-                    for register, value in zip(folds[0], total, strict=True):
-                        builder.add(Store(register, (), value))
+                    builder.store(folds[0], (), total)
                 else:
                     left = [builder.name("left", Read(b, (), None)) for b in folds[g - 1]]
                     combine(folds[g], (), left, [builder.name("right", value) for value in total])
@@ -274,8 +267,7 @@ class ThreadScans:
                             for name, registers in (("left", others), ("right", own))
                         )
                         combine(own, (), left, right)
-                for register, buffer in zip(own, there, strict=True):
-                    builder.add(Store(buffer, (t,), Read(register, (), None)))
+                builder.store(there, (t,), [Read(register, (), None) for register in own])
             here, there, apart = there, here, 4 * apart
         return here
 
@@ -286,8 +278,7 @@ class ThreadScans:
     def _registers(self, name: str, values: Sequence[NestExpr]) -> tuple[Buffer, ...]:
         """Registers that hold values."""
         made = tuple(self.builder.alloc(name, v.dtype, (), "register") for v in values)
-        for register, value in zip(made, values, strict=True):
-            self.builder.add(Store(register, (), value))
+        self.builder.store(made, (), values)
         return made
 
     def _with(self, own: Sequence[Buffer], buffers: Sequence[Buffer], t: Expr, apart: int, combine: Combine) -> None:
@@ -343,8 +334,7 @@ class ThreadScans:
                 with builder.loop(block := fresh("block"), ix.add(start, 1), self._end(start, length, count), 1):
                     left = [builder.name("left", Read(b, (), None)) for b in own]
                     combine(own, (), left, [builder.name("right", Read(b, (block,), None)) for b in values])
-                for part, register in zip(parts, own, strict=True):
-                    builder.add(Store(part, (t,), Read(register, (), None)))
+                builder.store(parts, (t,), [Read(register, (), None) for register in own])
             scanned = self._tree(pieces, parts, combine)
             with self.over(pieces, live) as t:
                 start = builder.name("first", ix.mul(t, length))
@@ -353,8 +343,7 @@ class ThreadScans:
                 with builder.loop(block := fresh("block"), start, self._end(start, length, count), 1):
                     own_value = [builder.name("own", Read(b, (block,), None)) for b in values]
                     before = [builder.name("before", Read(b, (), None)) for b in running]
-                    for buffer, value in zip(values, before, strict=True):
-                        builder.add(Store(buffer, (block,), value))
+                    builder.store(values, (block,), before)
                     combine(running, (), before, own_value)
             if every:
                 last = [builder.name("last", Read(b, (ix.sub(live, 1),), None)) for b in scanned]

@@ -6,14 +6,14 @@ add several products to a sum at once: its trip count is constant, a multiple of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import Node, Op
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.nodes import Block, Fold, For, Let, Statement, Store
+from raido.schedule.nest.nodes import Fold, For, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.walk import flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def products_of(loop: For) -> list[Product] | None:
     """Returns the products that each iteration of a loop adds to sums; None where it has any other effect."""
     known: dict[Node, NestExpr] = {}
     found: list[Product] = []
-    for s in _flat(loop.body):
+    for s in flat(loop.body):
         if isinstance(s, Let):
             known[s.var] = substitute(s.value, known)
             continue
@@ -39,14 +39,6 @@ def products_of(loop: For) -> list[Product] | None:
             return None
         found.append(made)
     return found or None
-
-
-def _flat(block: Block) -> Iterator[Statement]:
-    for s in block.statements:
-        if isinstance(s, Block):
-            yield from _flat(s)
-        else:
-            yield s
 
 
 def _product(s: Statement, known: dict[Node, NestExpr]) -> Product | None:

@@ -49,8 +49,7 @@ def counted_loop(loop: While, before: Sequence[Statement]) -> Counted | None:
 
 def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Counted]:
     """Yields the bounds of a loop, by each of its counters."""
-    lets = (s for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let))
-    named: dict[Node, Expr] = {s.var: s.value for s in lets}
+    named = names_of(loop)
     tests = list(_all_of(loop.condition, named))
     for test in tests:
         if not isinstance(test, Op) or test.name not in ("lt", "le") or not isinstance(test.args[1], Const):
@@ -58,9 +57,9 @@ def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Count
         counter = _register(test.args[0], named)
         if counter is None or not counter.dtype.is_integer:
             continue
-        first, growth = _constant_before(counter, before), _growth(counter, loop, named)
-        end = int(test.args[1].value) + (test.name == "le")
-        if first is None or growth is None or end + growth >= 1 << counter.dtype.bits - 1:
+        first, increment = _constant_before(counter, before), increment_of(counter, loop, named)
+        growth, end = 0 if increment is None else int(increment.value), int(test.args[1].value) + (test.name == "le")
+        if first is None or growth <= 0 or end + growth >= 1 << counter.dtype.bits - 1:
             continue
         most = max(0, -(-(end - first) // growth))
         if most < MOST:
@@ -94,10 +93,18 @@ def _constant_before(register: Buffer, before: Sequence[Statement]) -> int | Non
     return None
 
 
-def _growth(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> int | None:
-    """Returns the constant, at least 1, by which a register grows in every iteration; None where it does not."""
+def names_of(loop: While) -> dict[Node, Expr]:
+    """Returns the values of the names that a loop's setup and body bind."""
+    return {s.var: s.value for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let)}
+
+
+def increment_of(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> Const | None:
+    """Returns the constant that every iteration adds to a register, which nothing else in the loop changes; None without one.
+
+    named: the values of names.
+    """
     stores = [s for s in loop.body.statements if register in written(s)]
-    if len(stores) != 1 or any(register in written(s) for s in loop.setup.statements):
+    if len(stores) != 1 or register in written(loop.setup):
         return None
     (store,) = stores
     if not isinstance(store, Store) or store.predicate is not None:
@@ -105,5 +112,4 @@ def _growth(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> int | 
     value = named.get(store.value, store.value)
     if not isinstance(value, Op) or value.name != "add" or not isinstance(value.args[1], Const):
         return None
-    growth = int(value.args[1].value)
-    return growth if growth > 0 and _register(value.args[0], named) is register else None
+    return value.args[1] if _register(value.args[0], named) is register else None

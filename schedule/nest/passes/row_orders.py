@@ -18,11 +18,11 @@ from raido.schedule.nest.passes.rows_outside import (
     by_rows,
     dimensions_of_rows,
     each_array_loop,
-    elements_of_a_row,
     in_order,
     iterations_of,
     of_one_row,
 )
+from raido.schedule.nest.values import elements_of
 
 PIECES = ("rowo", "rowi")
 SIDE_BY_SIDE = 32  # bytes of a row that an iteration needs, where neighbours lie side by side …
@@ -95,7 +95,7 @@ def _go_together(iterations: Iterations, depth: int, machine: Machine) -> bool:
     dimensions = dimensions_of_rows(row, outer, iterations.swaps)
     if dimensions is None:
         return False
-    numbers = {buffer: elements_of_a_row(buffer, at) for buffer, at in dimensions.items()}
+    numbers = {buffer: elements_of(buffer, at) for buffer, at in dimensions.items()}
     return None not in numbers.values() and machine.l1 >= 2 * sum(
         buffer.dtype.itemsize * (count or 0) for buffer, count in numbers.items()
     )

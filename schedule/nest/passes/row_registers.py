@@ -21,7 +21,7 @@ from typing import Any
 
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.effects import bound_within, touched, writes, written
+from raido.schedule.nest.effects import accesses, bound_within, touched, viewed, writes, written
 from raido.schedule.nest.nodes import Alloc, Block, Copy, For, Let, Nest, Statement, Store, Swap, View, While
 from raido.schedule.nest.passes.rows import is_equal
 from raido.schedule.nest.replace_buffers import map_expressions
@@ -62,7 +62,7 @@ class _Kept:
     @cached_property
     def viewed(self) -> Set[Buffer]:
         """The memory with two names."""
-        return {b for s in statements_within(self.nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
+        return viewed(self.nest.body)
 
     @cached_property
     def counts(self) -> Counter[Buffer]:
@@ -72,24 +72,14 @@ class _Kept:
 
 def _without_unused(block: Block, used: Set[Buffer]) -> Block:
     """Returns a block of the host level without allocations that are no longer accessed."""
-    statements: list[Statement] = []
-    for s in block.statements:
-        if isinstance(s, Alloc) and s.buffer not in used:
-            continue
-        if isinstance(s, (For, While)):
-            statements.append(replace(s, body=_without_unused(s.body, used)))
-        else:
-            statements.append(s)
-    return Block(tuple(statements))
+    kept = [s for s in block.statements if not isinstance(s, Alloc) or s.buffer in used]
+    inside = lambda b: _without_unused(b, used)
+    return Block(tuple(with_blocks(s, inside, setups=False) if isinstance(s, For | While) else s for s in kept))
 
 
 def _own(s: Statement) -> set[Buffer]:
     """Returns the buffers that a statement itself accesses."""
-    found = {write.buffer for write in writes(s)}
-    found |= {e.buffer for e in topological(*expressions_of(s)) if hasattr(e, "buffer")}  # type: ignore[attr-defined]
-    if isinstance(s, (Swap, Copy)):
-        found |= {s.left, s.right} if isinstance(s, Swap) else {s.source, s.destination}
-    return found
+    return {access.buffer for access in accesses(s)}
 
 
 def _block(block: Block, kept: _Kept, around: tuple[For, ...]) -> Block:

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -53,7 +52,7 @@ from raido.schedule.nest.passes.rows import (
 )
 from raido.schedule.nest.passes.simplify import simplify
 from raido.schedule.nest.passes.uneven_rows import End, iterations_of_one_row, own_end
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, Read, elements_of
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
 from raido.schedule.refusal import Refusal
 
@@ -244,12 +243,6 @@ def by_rows(iterations: Iterations, depth: int, uneven: bool = True) -> ByRows |
     return ByRows(first, tuple(before), Block(tuple(setup)), body, end, in_lanes, apart)
 
 
-def elements_of_a_row(buffer: Buffer, dimensions: tuple[int, ...]) -> int | None:
-    """Returns the number of elements of a row of a buffer, None where it is not known; `dimensions`: the dimensions that select the row."""
-    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in dimensions]
-    return None if None in extents else prod(extents)  # type: ignore[arg-type]
-
-
 def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
     """Returns the setup of a while loop over rows without the stage that combines the tests of all rows; None for other loops."""
     if loop.each is None or not isinstance(loop.condition, Read):
@@ -334,7 +327,7 @@ def _is_exchanged(buffer: Buffer, dimensions: tuple[int, ...], rows: Rows) -> bo
         is_equal(loop.low, ix.as_index(0)) and is_equal(loop.high, buffer.shape[d])
         for loop, d in zip(rows.loops, dimensions, strict=True)
     )
-    numbers = elements_of_a_row(buffer, dimensions)
+    numbers = elements_of(buffer, dimensions)
     return numbers is not None and numbers <= FEW and not buffer.strides and all(whole)
 
 

@@ -19,12 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Set
 from dataclasses import replace
-from itertools import product
 from operator import is_
 
-from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr
-from raido.schedule.nest.effects import buffers_read, touched, written
+from raido.schedule.nest.effects import buffers_read, touched, viewed, written
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
@@ -39,18 +36,17 @@ from raido.schedule.nest.nodes import (
     View,
     While,
 )
-from raido.schedule.nest.passes.rows_outside import FEW, elements_of_a_row, exchange
+from raido.schedule.nest.passes.rows_outside import FEW, exchange
 from raido.schedule.nest.replace_buffers import replace_buffers
-from raido.schedule.nest.values import Buffer, Read, new_serial, replaced
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
+from raido.schedule.nest.values import Buffer, Read, elements_of, indices_of, new_serial, replaced
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks, with_statements
 
 
 def serial_loops(nest: Nest) -> Nest:
     """Makes each array loop that one thread runs a stage of its own."""
     if not any(isinstance(s, (For, While)) for s in _on_host(nest.body)):
         return nest
-    viewed = {b for s in statements_within(nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
-    body = _block(nest.body, viewed, frozenset(nest.inputs))
+    body = _block(nest.body, viewed(nest.body), frozenset(nest.inputs))
     return nest if body is nest.body else replace(nest, body=body)
 
 
@@ -121,16 +117,16 @@ def _as_stage(
         held[buffer] = inside
         first.append(Alloc(inside))
         if begins:
-            first += [Store(inside, at, Read(buffer, at, None)) for at in _indices_of(buffer)]
+            first += [Store(inside, at, Read(buffer, at, None)) for at in indices_of(buffer)]
         if buffer in needed:
-            last += [Store(buffer, at, Read(inside, at, None)) for at in _indices_of(buffer)]
+            last += [Store(buffer, at, Read(inside, at, None)) for at in indices_of(buffer)]
     body = replace_buffers(Block((moved,)), held).statements
     return Produce(loop.stage if isinstance(loop, For) else "", Block((*first, *body, *last)))
 
 
 def _is_few(buffer: Buffer) -> bool:
     """Whether a buffer is a scalar, or an array of few numbers."""
-    numbers = elements_of_a_row(buffer, ())
+    numbers = elements_of(buffer)
     return numbers is not None and numbers <= FEW and not buffer.strides and buffer.lanes == 1
 
 
@@ -139,23 +135,12 @@ def _is_own(buffer: Buffer) -> bool:
     return _is_few(buffer) and buffer.scope == "heap"
 
 
-def _indices_of(buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
-    """Yields all indices of a buffer of constant shape."""
-    return product(*([ix.as_index(k) for k in range(ix.constant_value(extent) or 0)] for extent in buffer.shape))
-
-
-def _on_host(block: Block) -> list[Statement]:
-    """Returns the statements of the host level in a block, without those inside stages."""
-    found: list[Statement] = []
+def _on_host(block: Block) -> Iterator[Statement]:
+    """Yields the statements of the host level in a block, without those inside stages."""
     for s in block.statements:
-        found.append(s)
-        if isinstance(s, Block):
-            found += _on_host(s)
-        elif isinstance(s, (For, While)):
-            found += _on_host(s.body)
-        elif isinstance(s, If):
-            found += [*_on_host(s.then), *(_on_host(s.orelse) if s.orelse else ())]
-    return found
+        yield s
+        for inner in () if isinstance(s, Produce) else (s,) if isinstance(s, Block) else blocks_of(s):
+            yield from _on_host(inner)
 
 
 def _is_stored_first(buffer: Buffer, loop: For | While) -> bool:
@@ -186,7 +171,7 @@ def _with_moves(loop: For | While) -> For | While:
             if isinstance(s, Swap):
                 statements += exchange(s, (), ())
             elif isinstance(s, Copy):
-                statements += [Store(s.destination, at, Read(s.source, at, None)) for at in _indices_of(s.source)]
+                statements += [Store(s.destination, at, Read(s.source, at, None)) for at in indices_of(s.source)]
             else:
                 statements.append(inside(s))
         return with_statements(b, statements)

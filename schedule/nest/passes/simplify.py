@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Const, Node, Op, Var, const
+from raido.algo.graph.expr import Const, Node, Var, const
 from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.effects import written
 from raido.schedule.nest.fold_constants import fold_literals
@@ -114,18 +114,7 @@ class _Settler:
         return transform(value, self.operation, {**known}) if isinstance(value, Node) else value
 
     def operation(self, e: Node) -> Node:
-        if e in self.tests:
-            return self.tests[e]
-        if not isinstance(e, Op):
-            return e
-        if e.name == "select" and isinstance(e.args[0], Const):
-            return e.args[1] if e.args[0].value else e.args[2]
-        if e.name in ("logical_and", "logical_or"):
-            decides = e.name == "logical_or"
-            for one, other in (e.args, e.args[::-1]):
-                if isinstance(one, Const):
-                    return one if bool(one.value) is decides else other
-        return fold_literals(e)
+        return self.tests[e] if e in self.tests else fold_literals(e)
 
 
 def _is(e: Any, value: bool) -> bool:

@@ -8,11 +8,12 @@ for y in 0..h:                 becomes, where w is not known,      if 0 < w:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, const
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, conjunction, const
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import binds, writes
@@ -89,14 +90,8 @@ def _any_of(parts: list[_Conditions]) -> _Conditions:
     rests = [part - common for part in parts]
     if len(parts) == 1 or not all(rests):
         return common
-    either = _conjunction(rests[0])
-    for rest in rests[1:]:
-        either = Op("logical_or", bool_, (either, _conjunction(rest)))
-    return common | {either}
+    return common | {reduce(lambda a, b: Op("logical_or", bool_, (a, b)), map(_conjunction, rests))}
 
 
 def _conjunction(needed: _Conditions) -> Expr:
-    first, *rest = sorted(needed, key=ix.text)
-    for condition in rest:
-        first = Op("logical_and", bool_, (first, condition))
-    return first
+    return conjunction(sorted(needed, key=ix.text))

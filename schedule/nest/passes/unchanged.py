@@ -13,8 +13,9 @@ from the least such index to the greatest. Nothing else in the loop has an effec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -192,9 +193,9 @@ def _with_bounds(loop: For, bounds: Sequence[Bounds], cases: Sequence[Case], ass
     lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
     low, high = loop.low, loop.high
     if None not in lows:
-        low = _narrower("maximum", low, _extreme("minimum", lows, assumptions), assumptions, few)  # type: ignore[arg-type]
+        low = _tightened(assumptions.greater, low, reduce(assumptions.lesser, lows), few)  # type: ignore[arg-type]
     if None not in highs:
-        high = _narrower("minimum", high, _extreme("maximum", highs, assumptions), assumptions, few)  # type: ignore[arg-type]
+        high = _tightened(assumptions.lesser, high, reduce(assumptions.greater, highs), few)  # type: ignore[arg-type]
     if low is loop.low and high is loop.high:
         return loop
     held = _held(cases, loop.var, assumptions, assumptions.with_range(loop.var, low, ix.sub(high, 1)))  # type: ignore[arg-type]
@@ -225,29 +226,12 @@ def _is_known_outside(e: Expr, assumptions: Assumptions) -> bool:
     return is_index_of(e, lambda node: isinstance(node, Var) and node in assumptions.ranges)
 
 
-def _extreme(name: str, bounds: Sequence[Expr], assumptions: Assumptions) -> Expr:
-    """Returns the least ("minimum"), or the greatest, of some bounds."""
-    found = bounds[0]
-    for bound in bounds[1:]:
-        first, last = (found, bound) if assumptions.less_equal(found, bound) else (bound, found)
-        if assumptions.less_equal(first, last):
-            found = first if name == "minimum" else last
-        else:
-            found = ix.minimum(found, bound) if name == "minimum" else ix.maximum(found, bound)
-    return found
-
-
-def _narrower(name: str, bound: Any, other: Expr, assumptions: Assumptions, few: int) -> Any:
-    """Returns a bound of a loop tightened to another one, unless that removes at most `few` iterations."""
+def _tightened(extreme: Callable[[Expr, Expr], Expr], bound: Any, other: Expr, few: int) -> Any:
+    """Returns the extreme of a bound of a loop and a tighter one, or the bound itself where that removes at most `few` iterations."""
     distance = ix.difference(bound, other)
     if distance is not None and abs(distance) <= few:
         return bound
-    low, high = (bound, other) if name == "maximum" else (other, bound)
-    if assumptions.less_equal(low, high):
-        return other
-    if assumptions.less_equal(high, low):
-        return bound
-    return ix.maximum(bound, other) if name == "maximum" else ix.minimum(bound, other)
+    return extreme(bound, other)
 
 
 def _held(cases: Sequence[Case], var: Var, assumptions: Assumptions, here: Assumptions) -> dict[Node, Node]:

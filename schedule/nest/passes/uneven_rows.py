@@ -22,7 +22,7 @@ from raido.schedule.nest.effects import written
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, Let, Statement, Store, While
 from raido.schedule.nest.passes.rows import kept_in_caches
 from raido.schedule.nest.passes.simplify import does_nothing, simplify
-from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
+from raido.schedule.nest.values import Buffer, NestExpr, Read, register
 from raido.schedule.nest.walk import expressions_of, map_statements, statements_within
 
 
@@ -72,7 +72,7 @@ def _stopped_by_faults(loop: While) -> Block:
     """Returns a loop that also ends when one of its checks has failed, since it may not terminate on faulted data."""
     if not any(isinstance(s, Check) for s in statements_within(loop)):
         return Block((loop,))
-    sound = Buffer("sound", bool_, (), "register", new_serial(), (), 1, None)
+    sound = register("sound", bool_)
     held = fresh("sound", bool_)
     setup = Block((*_watched(loop.setup, sound).statements, Let(held, Read(sound, (), None))))
     goes_on = Op("logical_and", bool_, (held, loop.condition))  # type: ignore[arg-type]

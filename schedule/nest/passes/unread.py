@@ -13,9 +13,9 @@ from typing import Any
 from raido.algo.graph.expr import Node
 from raido.schedule.nest.effects import buffers_read
 from raido.schedule.nest.nodes import Alloc, Append, Block, Certificate, For, Nest, Statement, Store
-from raido.schedule.nest.uses import fields_of, is_statement, parts
+from raido.schedule.nest.uses import is_statement, parts
 from raido.schedule.nest.values import Buffer
-from raido.schedule.nest.walk import statements_within
+from raido.schedule.nest.walk import statements_within, with_blocks
 
 
 def drop_unread(nest: Nest) -> Nest:
@@ -51,15 +51,13 @@ def _mentioned(s: Any) -> Iterator[Buffer]:
 def _without(s: Any, unread: set[Buffer]) -> Any:
     """Returns a statement, or a block, without those arrays."""
     if isinstance(s, Block):
-        kept = [each for each in s.statements if not (isinstance(each, Alloc | Store) and each.buffer in unread)]
-        return Block(tuple(_without(each, unread) for each in kept))
+        rest = [each for each in s.statements if not (isinstance(each, Alloc | Store) and each.buffer in unread)]
+        return Block(tuple(_without(each, unread) for each in rest))
     if isinstance(s, Append):
         pairs = [(b, v) for b, v in zip(s.buffers, s.values, strict=True) if b not in unread]
         return replace(s, buffers=tuple(b for b, _ in pairs), values=tuple(v for _, v in pairs))
-    inside = {name: getattr(s, name) for name in fields_of(type(s))}
-    changed = {name: _without(part, unread) for name, part in inside.items() if isinstance(part, Block)}
-    if isinstance(s, For) and s.certificates:
-        changed["certificates"] = tuple(
-            Certificate(c.by, tuple(b for b in c.buffers if b not in unread)) for c in s.certificates
-        )
-    return replace(s, **changed) if changed else s
+    made = with_blocks(s, lambda block: _without(block, unread))
+    if not isinstance(made, For) or not made.certificates:
+        return made
+    kept = [Certificate(c.by, tuple(b for b in c.buffers if b not in unread)) for c in made.certificates]
+    return replace(made, certificates=tuple(kept))

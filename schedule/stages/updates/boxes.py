@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions
-from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Count, Expr, Load, Node, Op, Var
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Count, Expr, Load, Node, Op, Var, conjunction
 from raido.algo.graph.faults import is_index_of
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.remember import remembered
-from raido.schedule.stages.checks import all_of, within
+from raido.schedule.stages.checks import within
 from raido.schedule.stages.stage import Stage, initial_values
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def gathered(stage: Stage, box: Sequence[Side], sites: dict[Node, Site]) -> Stag
             values[side.variable] = Op("clamp_index", i64, (index, side.count))
     count = len(fold.left)
     new, old = _replaced(fold.values[:count], values, sites), initial_values(fold)
-    inside = all_of(tests) if tests else Const(bool_, True)
+    inside = conjunction(tests)
     bodies = tuple(Op("select", b.dtype, (inside, b, a)) for b, a in zip(new, old, strict=True))
     return replace(stage, bodies=bodies, reduction=None, update=None)
 

@@ -176,7 +176,7 @@ def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) 
     memo: dict[Node, Node] = {}
     for load in loads_in(change.value):
         if load.array is old:
-            (read,) = tables.rewrite((load,), lambda node: node, where)
+            (read,) = tables.substitute((load,), where)
             alone = leaves_alone(element_updates_of(before.update), read.indices, change.update.axes, order)
             if load in elsewhere or load.checked or not alone:
                 return form  # the old array is needed anyway
@@ -241,7 +241,7 @@ def _promised(update: Update, tables: Tables) -> Update:
             **dict(zip(update.left, olds, strict=True)),
             **dict(zip(update.right, values, strict=True)),
         }
-        values = tables.rewrite(update.combine, lambda node: node, names)
+        values = tables.substitute(update.combine, names)
     fields = ((), (), (), (), values, "unique", update.checked, "")
     return Update(update.dest, update.axes, update.indices, *fields)
 
@@ -258,7 +258,7 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
     apart += [update.indices[d] for d in sorted(by_dimension)]
     several = [axis for axis in update.axes if ix.constant_value(axis.extent) != 1]
     single: dict[Node, Node] = {axis.var: ix.as_index(0) for axis in update.axes if axis not in several}
-    made = Generate(tuple(several), tables.rewrite(apart, lambda node: node, single) if single else tuple(apart))
+    made = Generate(tuple(several), tables.substitute(apart, single) if single else tuple(apart))
     if update in tables.sites:
         tables.sites[made] = tables.sites[update]
     axes = axes_like(update.axes)
@@ -267,9 +267,9 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
     loads = [Load(Result(made, k), named, False) for k in range(len(apart))]
     rest = iter(loads[len(update.values) :])
     names = {old.var: new for old, new in zip(update.axes, variables, strict=True)}
-    kept = tables.rewrite(update.indices, lambda node: node, names)
+    kept = tables.substitute(update.indices, names)
     indices = tuple(next(rest) if d in by_dimension else e for d, e in enumerate(kept))
-    combine = tables.rewrite((*update.combine, *update.neutral), lambda node: node, names)
+    combine = tables.substitute((*update.combine, *update.neutral), names)
     operator, neutral = combine[: len(update.combine)], combine[len(update.combine) :]
     values = tuple(loads[: len(update.values)])
     return Update(

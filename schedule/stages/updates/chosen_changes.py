@@ -31,11 +31,12 @@ from raido.algo.graph.expr import (
     Update,
     Var,
     While,
+    conjunction,
     fresh,
 )
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.rewrite import children, loads_in, rewritten, scalar_nodes, topological
-from raido.schedule.stages.checks import all_of, made_for_elements
+from raido.schedule.stages.checks import made_for_elements
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.updates.order import Order, assumptions_of
 from raido.schedule.stages.updates.partial import updates_of
@@ -182,7 +183,7 @@ def _in_turn(form: Node, choice: _Choice, memo: Mapping[Node, Node], tables: Tab
     now, several = old, sum(len(each.changes) for each in choice.alternatives) > 1
     for taken in choice.alternatives:
         tests = [(memo[test], holds) for test, holds in taken.tests]
-        test = all_of([test if holds else Op("logical_not", bool_, (test,)) for test, holds in tests])  # type: ignore[arg-type,misc]
+        test = conjunction([test if holds else Op("logical_not", bool_, (test,)) for test, holds in tests])  # type: ignore[arg-type,misc]
         test = _asked_before(test, old, tables) if several else test
         arrays: dict[Node, Node] = {old: now}
         for change in taken.changes:
@@ -202,8 +203,7 @@ def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:
     own = tuple(axis.var for axis in axes)
     value = change.bodies[0] if isinstance(change, Generate) else Load(Result(change, 0), own, False)
     chosen = Generate(axes, (Op("select", value.dtype, (test, value, Load(now, own, False))),))
-    tables.kinds[chosen] = "update"
-    return Result(chosen, 0)
+    return tables.made(chosen, "update")
 
 
 def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
@@ -214,6 +214,4 @@ def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
         for node in nodes
     ):
         return test
-    asked = Generate((), (made_for_elements(test, array.shape),))
-    tables.kinds[asked] = "condition"
-    return Load(Result(asked, 0), (), False)
+    return tables.scalar(made_for_elements(test, array.shape), "condition")

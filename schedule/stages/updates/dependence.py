@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import Assumptions, interval, with_inner_ranges
@@ -71,11 +72,19 @@ def _moving(updates: ElementUpdates) -> list[Axis]:
     return [axis for axis in updates.axes if ix.constant_value(axis.extent) != 1]
 
 
+def chosen_index(e: Any) -> tuple[Expr, Expr] | None:
+    """Returns the condition and the index of `select(condition, index, −1)`, of a step that names no element elsewhere; None for other
+    expressions.
+    """
+    none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
+    return (e.args[0], e.args[1]) if none else None
+
+
 def bare_index(e: Expr) -> Expr:
     """Returns the index that a step changes, without the selection of −1, which means none."""
     while True:
-        if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1:
-            e = e.args[1]
+        if (chosen := chosen_index(e)) is not None:
+            e = chosen[1]
         elif isinstance(e, Item) and isinstance(e.form, Cond) and ix.constant_value(e.form.orelse[e.index]) == -1:
             e = e.form.then[e.index]
         else:
@@ -144,9 +153,7 @@ def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], updates: El
 def _remainders(indices: Sequence[Expr]) -> list[tuple[Expr, int]]:
     """Returns (sum of indices, modulus) pairs for which all steps that change anything have the same remainder."""
     found = []
-    stack = [
-        e.args[0] for e in indices if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
-    ]
+    stack = [chosen[0] for e in indices if (chosen := chosen_index(e)) is not None]
     while stack:
         test = stack.pop()
         if not isinstance(test, Op):

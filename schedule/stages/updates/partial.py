@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -36,6 +37,7 @@ from raido.algo.graph.expr import (
     SizeVar,
     Update,
     Var,
+    conjunction,
     const,
     fresh,
 )
@@ -43,7 +45,7 @@ from raido.algo.graph.faults import can_fault, is_index_of
 from raido.algo.graph.node import with_fields
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
-from raido.schedule.stages.checks import all_of, checked_index
+from raido.schedule.stages.checks import checked_index
 from raido.schedule.stages.tables import Tables
 
 
@@ -191,10 +193,10 @@ def _guard(
     """Makes steps name the index −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` indices, too."""
     last = named[-1]
     if tests:
-        indices[last] = Op("select", i64, (all_of(tests), indices[last], const(i64, -1)))
+        indices[last] = Op("select", i64, (conjunction(tests), indices[last], const(i64, -1)))
     if lazy:
         none = (*[const(i64, -1)] * len(named), *(const(value.dtype, 0) for value in values))
-        cond = Cond(all_of(lazy), (*(indices[d] for d in named), *values), none)
+        cond = Cond(conjunction(lazy), (*(indices[d] for d in named), *values), none)
         for k, d in enumerate(named):
             indices[d] = Item(cond, k)
         values[:] = [Item(cond, len(named) + k) for k in range(len(values))]
@@ -266,7 +268,7 @@ def _opened(test: Expr, tables: Tables) -> Expr | None:
         for load in loads_in(test)
         if _is_of_indices_alone(load, tables)
     }
-    return tables.rewrite((test,), lambda node: node, known)[0] if known else None
+    return tables.substitute((test,), known)[0] if known else None
 
 
 def _is_of_indices_alone(e: Node, tables: Tables) -> bool:
@@ -323,8 +325,7 @@ def _find_span(reach: _Reach, rest: list[Expr]) -> None:
         reach.span = next((pair for pair in pairs if _is_of_sizes(pair[1], {})), None)
     taken = reach.span
     left = [test for first, test in reach.first if taken is None or first is not taken[0]]
-    ends = [(end, test) for end, test in reach.end]
-    left += [test for end, test in ends if taken is None or ix.canonical(ix.sub(end, taken[0])) is not taken[1]]
+    left += [test for end, test in reach.end if taken is None or ix.canonical(ix.sub(end, taken[0])) is not taken[1]]
     rest += left
 
 
@@ -409,11 +410,11 @@ def _with_strides(
         reach = reaches[axis.var]
         if reach.fixed is not None:
             position = reach.check if reach.check is not None and guarded else reach.fixed
-            bare, shown = tables.rewrite((reach.fixed, position), lambda node: node, values)
+            bare, shown = tables.substitute((reach.fixed, position), values)
             indices[axis.var] = ix.canonical(shown)
             values[axis.var] = Op("clamp_index", i64, (ix.canonical(bare), axis.extent))
     checked = not guarded and any(reach.check is not None for reach in reaches.values())
-    value, *new = tables.rewrite((choice.value, *rest, *lazy), lambda node: node, values)
+    value, *new = tables.substitute((choice.value, *rest, *lazy), values)
     tests, guards = tuple(new[: len(rest)]), tuple(new[len(rest) :])
     named: Any = tuple(indices[axis.var] for axis in form.axes)
     where: Any = tuple((axis.var, values[axis.var]) for axis in form.axes)
@@ -441,12 +442,8 @@ def _kept_bounds(var: Var, reach: _Reach) -> list[Expr]:
     bounds += [Op("lt", bool_, (var, high)) for high in reach.high]
     if reach.stride is not None:
         start, stride = reach.stride
-        bounds.append(_at_stride(var, start, stride))
+        bounds.append(Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, stride))), const(i64, 0))))
     return bounds
-
-
-def _at_stride(var: Var, start: Expr, stride: int) -> Expr:
-    return Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, stride))), const(i64, 0)))
 
 
 def _strided_axis(
@@ -460,31 +457,15 @@ def _strided_axis(
         rest += _kept_bounds(axis.var, reach)
         var = fresh(axis.name)
         return Axis(var, axis.extent), var
-    low: Expr = ix.as_index(0)
-    for bound in reach.low:
-        low = (
-            bound
-            if assumptions.less_equal(low, bound)
-            else low
-            if assumptions.less_equal(bound, low)
-            else ix.maximum(low, bound)
-        )
-    high = axis.extent
-    for bound in reach.high:
-        high = (
-            bound
-            if assumptions.less_equal(bound, high)
-            else high
-            if assumptions.less_equal(high, bound)
-            else ix.minimum(high, bound)
-        )
+    low = reduce(assumptions.greater, reach.low, ix.as_index(0))
+    high = reduce(assumptions.lesser, reach.high, axis.extent)
     var = fresh(axis.name)
     if reach.span is not None:
         first, span = reach.span
         rest += _kept_bounds(axis.var, reach)
         if not _is_inside(first, span, axis.extent, assumptions):
             inside = (Op("le", bool_, (const(i64, 0), axis.var)), Op("lt", bool_, (axis.var, axis.extent)))
-            lazy.append(all_of(inside))
+            lazy.append(conjunction(inside))
         return Axis(var, span if assumptions.nonnegative(span) else ix.maximum(span, 0)), ix.add(first, var)
     stride = 1
     if reach.stride is not None:
@@ -514,7 +495,7 @@ def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
     same = {a.var: b.var for part in parts[1:] for a, b in zip(part.axes, first.axes, strict=True)}
     values = [part.value for part in parts]
     if same:
-        values = [first.value, *tables.rewrite(values[1:], lambda node: node, same)]
+        values = [first.value, *tables.substitute(values[1:], same)]
     indices = list(first.indices)
     named = [d for d, index in enumerate(indices) if not isinstance(index, Var)] or [len(indices) - 1]
     _guard(indices, values, first.tests, first.lazy, named)

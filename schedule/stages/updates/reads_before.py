@@ -24,7 +24,6 @@ from raido.algo.graph.expr import (
     Node,
     Result,
     Update,
-    axes_like,
     fresh,
 )
 from raido.algo.graph.rewrite import (
@@ -187,7 +186,7 @@ def with_early_reads(
         if load in early:
             used = _axes_of(memo[load], new.axes)
             names: dict[Node, Node] = {axis.var: var for axis, var in zip(used, alike, strict=False)}
-            key = (*tables.rewrite((memo[load],), lambda node: node, names), *(axis.extent for axis in used))
+            key = (*tables.substitute((memo[load],), names), *(axis.extent for axis in used))
             if key not in made:
                 made[key] = _made_before(memo[load], new.axes, tables, kind)
             instead[memo[load]] = Load(Result(made[key], 0), tuple(axis.var for axis in used), False)
@@ -205,11 +204,9 @@ def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:
 def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Generate:
     """Returns a map that computes a load alone, over the axes that it depends on."""
     used = _axes_of(load, axes)
-    fresh_axes = axes_like(used)
-    names: dict[Node, Node] = {old.var: new.var for old, new in zip(used, fresh_axes, strict=True)}
-    (value,) = tables.rewrite((load,), lambda node: node, names)
+    new, (value,) = tables.over_new_axes((load,), used)
     others = [axis.extent for axis in axes if axis not in used]
-    made = Generate(fresh_axes, (made_for_elements(value, others),))
+    made = Generate(new, (made_for_elements(value, others),))
     if kind:
         tables.kinds[made] = kind
     return made

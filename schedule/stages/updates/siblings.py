@@ -68,7 +68,7 @@ def _has_indices_of(first: Update, form: Update, tables: Tables) -> bool:
         return False
     if [axis.extent for axis in form.axes] != [axis.extent for axis in first.axes]:
         return False
-    return tables.rewrite(form.indices, lambda node: node, _to_axes(first, form)) == first.indices
+    return tables.substitute(form.indices, _to_axes(first, form)) == first.indices
 
 
 def _to_axes(first: Update, form: Update) -> dict[Node, Node]:
@@ -82,7 +82,7 @@ def _joined(siblings: list[Update], tables: Tables) -> Update:
         names = {v: fresh(v.name, v.dtype) for v in (*form.left, *form.right)}
         memo: dict[Node, Node] = {**_to_axes(first, form), **names}
         for name in FIELDS:
-            parts[name] += tables.rewrite(getattr(form, name), lambda node: node, dict(memo))
+            parts[name] += tables.substitute(getattr(form, name), memo)
     operator = (tuple(parts[name]) for name in FIELDS)
     dest = tuple(form.dest[0] for form in siblings)
     checked, monoid = any(form.checked for form in siblings), ",".join(form.monoid for form in siblings)

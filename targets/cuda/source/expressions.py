@@ -13,6 +13,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, f16, f32, i32, i64
+from raido.algo.graph.index import COMPARISONS
 from raido.schedule.machine import WIDEST_ACCESS
 from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert, write_native
@@ -47,7 +48,6 @@ _NATIVE_NODES = {
     "Min": "minimum",
     "Max": "maximum",
 }
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 _BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
 _UPDATES = ("add", "min", "max", "and", "or", "xor", "exchange", "compare_exchange", "load", "store")
 _PLAIN = re.compile(r"\w+(\.at\[\d+\])?|\d[\w.+-]*")
@@ -207,7 +207,7 @@ class Expressions:
     def _arithmetic(self, node: Any) -> Lanes:
         """A native operation. f16 is computed in f32 and rounded: for sums, differences and products this equals rounding once."""
         name, result = _NATIVE_NODES[tir.kind(node)], tir.type_of(node)[0]
-        if name in _COMPARISONS and self.narrow is not None and self.narrow.compares(node.a, node.b):
+        if name in COMPARISONS and self.narrow is not None and self.narrow.compares(node.a, node.b):
             return (self._compare_narrow(name, node.a, node.b),)
 
         def write(dtype: DType, x: str, y: str) -> str:
@@ -333,7 +333,7 @@ class Expressions:
             return self.lanes(arguments[0])
         if name == PREFIX + "convert" and lanes == 1:
             return (self._converted(arguments[0], dtype),)
-        compared = name.removeprefix(PREFIX) in _COMPARISONS
+        compared = name.removeprefix(PREFIX) in COMPARISONS
         if compared and self.narrow is not None and self.narrow.compares(*arguments):
             return (self._compare_narrow(name.removeprefix(PREFIX), *arguments),)
         types = [tir.type_of(argument)[0] for argument in arguments]
