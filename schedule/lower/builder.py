@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from raido.algo.graph import index as ix
@@ -293,18 +292,10 @@ def _without_parts(e: Expr, name: str, leaves: Callable[[Expr], bool]) -> Expr:
 
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
-    """An upper bound of the loop's variable; exact where the trip count is constant, and a whole step before an end that a whole number of
-    steps reaches, as do tiles inside tiles."""
-    lasts = [ix.sub(end, _beyond_last(low, end, step)) for end in ix.members_of(high)]
-    return reduce(ix.minimum, lasts)
-
-
-def _beyond_last(low: Expr, end: Expr, step: int) -> int:
-    """The least distance of the last of low, low + step, … below `end` from `end`."""
-    length = ix.difference(end, low)
-    if length is not None:
-        return (length - 1) % step + 1
-    return step if step > 1 and ix.is_multiple(ix.sub(end, low), step) else 1
+    """An upper bound of the loop's variable; exact where the trip count is constant."""
+    length = ix.difference(high, low)
+    beyond = 1 if length is None else (length - 1) % step + 1
+    return ix.sub(high, beyond)
 
 
 def only_sizes(e: Expr) -> bool:

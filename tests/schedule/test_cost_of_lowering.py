@@ -19,7 +19,6 @@ from raido.schedule.defaults.row_reads import row_reads
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.printer import print_nest
 from raido.schedule.replay import apply_directive
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
@@ -51,29 +50,6 @@ def test_a_product_is_lowered_in_few_calls():
 
 def test_a_stencil_is_lowered_in_few_calls():
     assert calls_of_lowering(five_points) < 19_500
-
-
-@rd.algorithm
-def roots(a: rd.f32["n"]):
-    return rd.sqrt(a, name="out")
-
-
-def test_tiles_in_tiles_end_where_the_array_or_the_tile_ends():
-    """A tile that divides the one around it never crosses that one's end, which no bound and no test names, so that loops in loops cost
-    work in proportion to their number."""
-    s = roots.schedule()
-    s["out"].split("x", 128).split("xi", 32).split("xii", 8).split("xiii", 3)
-    nest = print_nest(lower(s.graph, s.variants()))
-    assert "xiii" not in nest.split("for xiiio")[0] and "in xiio..min(n, xiio + 8) step 3" in nest
-    assert "in xiiio..min(n, xiiio + 3, xiio + 8)" in nest  # tiles of 3 in 8 are cut off
-
-    def calls(depth):
-        s = roots.schedule()
-        for k in range(depth):
-            s["out"].split("x" + k * "o", 2)
-        return calls_of(lambda: lower(s.graph, s.variants()))
-
-    assert calls(24) < 12 * calls(4)
 
 
 def test_a_nest_of_loops_is_lowered_in_work_that_is_no_power_of_its_depth():

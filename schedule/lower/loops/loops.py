@@ -455,8 +455,6 @@ class Loops:
                 chosen.choose(plan.name, value, self.bind)
                 instances.append(chosen)
                 origins.append(cursor.origin_of[k])
-        if len(instances) == 1:  # ends of tiles around that no tile inside crosses are forgotten, not passed on
-            instances[0].simplify(self.builder.assumptions.decided)
         ordered = any(in_order(each, position) for each in (lowered, *self.sharing.sharers(lowered, position)))
         jammed = len(instances) == 1 or not (ordered or self._places_inside(cursor, position))
         groups = [range(len(instances))] if jammed else [[k] for k in range(len(instances))]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Op
+from raido.algo.graph.expr import Expr
 from raido.schedule.lower.regions.regions import spread
 from raido.schedule.plan import Fuse, Split
 
@@ -29,6 +29,7 @@ class Range:
     step: int
     value: Expr | None = None
     offset: bool = False
+    exact: bool = False
     narrowed: bool = False
     base: Expr | int = 0
 
@@ -110,7 +111,7 @@ class Coordinates:
         if name in self._shared:
             self._shared.discard(name)
             r = self.ranges[name]
-            self.ranges[name] = Range(r.low, r.end, r.step, r.value, r.offset, r.narrowed, r.base)
+            self.ranges[name] = Range(r.low, r.end, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
         return self.ranges[name]
 
     def extended(
@@ -147,12 +148,10 @@ class Coordinates:
         return r.low, ix.minimum(r.high, ix.add(r.low, ix.sub(parent.high, parent.low))), r.step
 
     def simplify(self, change: Callable[[Expr], Expr]) -> None:
-        """Rewrites every bound of several terms that no loop has chosen by `change`."""
+        """Rewrites every bound that no loop has chosen by `change`."""
         for name, r in list(self.ranges.items()):
-            if r.end is not None and (isinstance(r.low, Op) or isinstance(r.end, Op)):
-                low, end = change(r.low), change(r.end)
-                if low is not r.low or end is not r.end:
-                    self._own(name).set(low, end)
+            if r.value is None:
+                self._own(name).set(change(r.low), change(r.high))
 
     def narrow(self, loop: str, low: Expr, high: Expr, step: int | None = None) -> None:
         """Restricts a loop that is entered next (not one over offsets) to low … high − 1, with `step` or its own step."""
@@ -163,12 +162,15 @@ class Coordinates:
 
     def fix(self, axis: str, value: Expr) -> None:
         """Sets one of the stage's axes to `value`, whatever loops it was split into."""
-        self.choose(axis, value, None)
+        self._set(axis, value, None)
 
-    def choose(self, loop: str, value: Expr, bind: Bind | None) -> None:
-        """Sets a loop to `value`. bind: names a computed coordinate, given (name, value, low, high); None: coordinates keep
-        their expressions."""
-        self._own(loop).fix(value)
+    def choose(self, loop: str, value: Expr, bind: Bind) -> None:
+        """Sets a loop to `value`. bind: names a computed coordinate, given (name, value, low, high)."""
+        r = self._own(loop)
+        relation = self.owner.get(loop)
+        if isinstance(relation, Split) and loop == relation.outer:
+            self._own(relation.inner).exact = ix.is_multiple(ix.sub(r.high, r.low), r.step)
+        r.fix(value)
         self._moved(loop, bind)
 
     def _moved(self, name: str, bind: Bind | None) -> None:
@@ -193,7 +195,7 @@ class Coordinates:
             self._shift(relation.outer, delta)
             parent.low = self.ranges[relation.outer].low
         elif inner.value is not None:
-            self.choose(relation.parent, inner.value, bind)
+            self._set(relation.parent, inner.value, bind)
             return
         else:
             parent.set(inner.low, inner.high)
@@ -204,13 +206,13 @@ class Coordinates:
         parent, outer, inner = (self._own(n) for n in (relation.parent, relation.outer, relation.inner))
         assert outer.value is not None
         if inner.value is not None:
-            self.choose(relation.parent, outer.value, bind)
+            self._set(relation.parent, outer.value, bind)
             return
         low = ix.add(outer.value, ix.sub(inner.low, inner.base))
         reach = ix.add(outer.value, ix.sub(inner.high, inner.base))
         delta = ix.sub(low, inner.low)
         inner.offset = False
-        inner.set(low, ix.minimum(reach, parent.high))
+        inner.set(low, reach if inner.exact else ix.minimum(reach, parent.high))
         parent.set(inner.low, inner.high)
         if relation.inner in self.below:
             self._rebase(self.below[relation.inner], delta)
@@ -235,6 +237,10 @@ class Coordinates:
             relation = self.below[name]
             outer = self.ranges[relation.outer]
             self._shift(relation.outer if outer.value is None else relation.inner, delta)
+
+    def _set(self, name: str, value: Expr, bind: Bind | None) -> None:
+        self._own(name).fix(value)
+        self._moved(name, bind)
 
     def _count(self, name: str) -> Expr:
         """An upper bound of a loop's trip count, whatever the enclosing loops have chosen."""
