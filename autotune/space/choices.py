@@ -48,6 +48,7 @@ OF_GPUS = ("bind",)
 LEFT_OUT = {
     "tensorize": "matrix units take one shape of loops, and the default schedule has it wherever it is legal",
     "tile": "tile is split and reorder, which are choices of their own",
+    "time_tile": "iterations are written out, so each number of them is another program, which takes seconds to compile",
     "align": "align pays where quotients of an axis are read, by a divisor that the program decides",
 }
 

@@ -18,7 +18,7 @@ from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.pixels import shapes_read_alike
 from raido.schedule.plan import At
 from raido.schedule.stages.inline import is_short
-from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.stage import Stage, is_array_loop
 
 LONG = 16  # gangs a row: its last, partial one costs less than a sixteenth more
 
@@ -59,13 +59,16 @@ def is_fixed(e: Expr | None, axes: tuple[Var, ...]) -> bool:
 
 def axes_to_fuse(draft: Draft, stage: Stage, vector: Axis | None) -> tuple[Axis, ...]:
     """Returns the axes of a stage on a CPU that are fused, the last of them that of lanes; () where rows are long or whole vectors, where
-    other stages are computed in its loops, and in array loops, which may go by rows.
+    other stages are computed in its loops, and in array loops, which may go by rows, or where one begins with the results.
     """
     fold = stage.reduction
     axes = stage.reduction_axes or stage.axes
     if vector is None or vector is not axes[-1] or is_divergent(stage) or (fold is not None and not fold.commutative):
         return ()
-    if draft.state.uses.scope[stage.name] or isinstance(draft.state.plan(stage.name).compute, At):
+    uses = draft.state.uses
+    if uses.scope[stage.name] or any(is_array_loop(uses.stages[reader]) for reader in uses.readers[stage.name]):
+        return ()
+    if isinstance(draft.state.plan(stage.name).compute, At):
         return ()
     lanes = draft.machine.lanes(max(body.dtype.bits for body in stage.bodies))
     row = known_extent(draft, vector.extent)

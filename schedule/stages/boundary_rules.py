@@ -148,11 +148,11 @@ def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
     else:
         name, inside = "clamp_index", _clamped(e, size, extents)
     if inside is None or not _is_moved_along(inside, size, extents):
-        return _with_clips_named(e, extents)
+        return _with_clips_named(e, size, extents)
     return Op(name, i64, (ix.canonical(inside), size))
 
 
-def _with_clips_named(e: Expr, extents: Mapping[Var, Expr]) -> Expr:
+def _with_clips_named(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
     """Returns an index in which axes clipped to other ranges than an array's are clamps: min(max(x, l), h) is h - clamp(h - x), and
     max(min(x, h), l) is l + clamp(x - l), in h - l + 1 elements, at least one: for h < l, too.
     """
@@ -162,6 +162,9 @@ def _with_clips_named(e: Expr, extents: Mapping[Var, Expr]) -> Expr:
             outer = _bound(node, name)
             inner = _bound(outer[1], opposite) if outer else None
             if outer and inner and _is_moved_along(inner[1], None, extents):
+                low, high = (outer[0], inner[0])[::side]
+                if ix.constant_value(low) == 0 and ix.difference(size, high) == 1:
+                    continue  # the array's own range
                 moved, last = (ix.mul(ix.sub(at, outer[0]), side) for at in (inner[1], inner[0]))
                 clamped = Op("clamp_index", i64, (ix.canonical(moved), ix.maximum(ix.add(last, 1), 1)))
                 clips[node] = ix.add(outer[0], ix.mul(clamped, side))

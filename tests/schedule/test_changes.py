@@ -381,7 +381,8 @@ def loops_in_loops(x: rd.i64["h", "w"]):
 def test_states_that_stay_where_they_are_stay_in_the_result(algorithm):
     statements = lowered(algorithm).body.statements
     copies = [s for s in statements if isinstance(s, Copy)]
-    assert [c.destination.name.rstrip("01") for c in copies if c.destination.shape] == ["out"]
+    whole = [] if algorithm in (rows, loops_in_loops) else ["out"]  # of the others only the first rows and columns
+    assert [c.destination.name.rstrip("01") for c in copies if c.destination.shape] == whole
     np.testing.assert_array_equal(algorithm(*arguments_of(algorithm)), algorithm.interpret(*arguments_of(algorithm)))
 
 

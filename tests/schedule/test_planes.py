@@ -75,7 +75,7 @@ def products(a: rd.f32["b", "m", "k"], b: rd.f32["b", "k", "n"]):
 
 
 def test_threads_share_the_rows_of_few_planes():
-    assert '.fuse("z", "y").parallel("zy"' in completed(rooted)
+    assert '.split("zyx", 16384).parallel("zyxo")' in completed(rooted)  # rows may be short
     assert '.fuse("z", "y").parallel("zy"' in completed(rooted, c=1, h=1000, w=1000)
     assert '.parallel("z"' in completed(rooted, c=64, h=1000, w=1000)
 

@@ -78,7 +78,8 @@ def test_tests_stand_around_the_outermost_loops_alone() -> None:
         assert loops(nest) == loops(skipped)
         return count(skipped) - count(nest)
 
-    assert tests(rd.algorithm(PROGRAMS["elementwise"], x="f32[h, w]")) == 1
+    assert tests(rd.algorithm(lambda x: x + x[:, ::-1], x="f32[h, w]")) == 1
+    assert tests(rd.algorithm(PROGRAMS["elementwise"], x="f32[h, w]")) == 0  # one loop over all rows
     assert tests(rd.algorithm(PROGRAMS["elementwise"], x="f32[n]")) == 0
     assert tests(rd.algorithm(PROGRAMS["elementwise"], x="f32[h, 8]")) == 0
-    assert tests(rd.algorithm(PROGRAMS["elementwise"], x="f32[n, h, w]")) == 1
+    assert tests(rd.algorithm(lambda x: x + x[..., ::-1], x="f32[n, h, w]")) == 1
