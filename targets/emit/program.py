@@ -315,9 +315,8 @@ class Program:
         run = lambda *part: T.Evaluate(T.call(apart, "int32", *arguments, *part, data_of(tickets)))
         bound = lambda share: T.Div(T.Mul(count, share), shares)
         launch = T.For(share, zero, shares, T.ForKind.PARALLEL, run(bound(share), bound(T.Add(share, one)), shares))
-        alone = T.IfThenElse(
-            T.GT(count, zero), run(zero, count, one), None
-        )  # no thread is woken, and nothing divided, for it
+        # no thread is woken, and nothing divided, for one share
+        alone = T.IfThenElse(T.GT(count, zero), run(zero, count, one), None)
         outer.out.append(T.IfThenElse(T.GT(shares, one), launch, alone))
 
 

@@ -407,9 +407,8 @@ class Statements:
         if _stages_may_fail(s.setup) and not self.leaves:
             condition = T.And(condition, self.nothing_failed())
         inner = unit.block()
-        unit.effect(
-            unit.helpers.runtime.taken()
-        )  # else states are selected, and iterations wait for the conditions before them
+        # without it LLVM selects states, and iterations wait for the conditions before them
+        unit.effect(unit.helpers.runtime.taken())
         self.block(s.body.statements)
         if _stages_may_fail(s.body) and not self.leaves:  # on faulted data the loop might never end
             unit.out.append(T.BufferStore(again, T.Cast("int32", self.nothing_failed()), [zero]))
