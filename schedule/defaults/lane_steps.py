@@ -35,4 +35,4 @@ def is_faster_along(draft: Draft, fold: Stage, results: Axis, contiguous: bool =
     along = rows * -(-row // lanes) + COMBINED * log2(lanes)
     if not contiguous:
         return along < rows * row
-    return count is not None and along < rows * row * -(-count // lanes) / count
+    return count is not None and along * count < rows * row * -(-count // lanes)

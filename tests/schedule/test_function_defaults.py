@@ -247,3 +247,8 @@ def test_ragged_folds_of_a_row_are_not_folded_again_for_each_of_its_elements():
         weights = np.exp(score[a:b] - score[a:b].max(initial=-1e30))
         expected[i] = weights / max(weights.sum(), 1e-9) @ h[a:b]
     np.testing.assert_allclose(algorithm(h, score, first), expected, rtol=1e-5)
+
+
+def test_folds_without_results_have_defaults():
+    counted = rd.algorithm(lambda a: rd.broadcast_to(rd.bincount(a, 0), (2, rd.bincount(a, 0).shape[0])), a="i32[0]")
+    assert counted(np.zeros(0, np.int32)).shape == (2, 0)
