@@ -170,4 +170,4 @@ def test_regrouped_axes_inside_images_of_unknown_width_are_read_by_vectors():
     schedule = algorithm.schedule()
     schedule["out"].fuse("y", "x").vectorize("yx")
     text = algorithm.compile(schedule=schedule).source("gang")
-    assert "gather" not in text and "scatter" not in text and "yx +: 64] = a[0, 0, 3*(w*z) + yx +: 64]" in text, text
+    assert "gather" not in text and "scatter" not in text and "a[0, 0, 3*(w*z) + yx +: " in text, text
