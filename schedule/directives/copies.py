@@ -183,7 +183,7 @@ def new_stage_name(state: State, name: str | None, wish: str) -> str:
         if name in taken:
             raise Refusal(f'the name "{name}" is taken', "give another name", stages=listed(state.uses.stages))
         return name
-    if wish.endswith("_copy") and wish not in taken:
+    if wish not in taken:
         return wish
     return next(each for k in range(2, len(taken) + 3) if (each := f"{wish}_{k}") not in taken)
 

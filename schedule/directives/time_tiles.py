@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, ArrayLoop, Expr, Load, Node, Op, Result, Var, fresh, fresh_parameter
+from raido.algo.graph.expr import Array, ArrayLoop, Axis, Expr, Load, Node, Op, Result, fresh, fresh_parameter
 from raido.schedule.directives.copies import copy_stage, identity_stage, new_stage_name, with_stages
 from raido.schedule.directives.loops import apply_split
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one_of, positive, rule
@@ -119,31 +119,25 @@ def check_near(loop: ControlStage, dimensions: Iterable[int]) -> None:
         assert isinstance(stage, Stage)
         taps: dict[Node, int | None] = {axis.var: ix.constant_value(axis.extent) for axis in stage.reduction_axes}
         for load in loads_of(stage):
-            if load.array in changing and not all(
-                is_near(load.indices[d], taps) for d in dimensions if d < len(load.indices)
-            ):
+            cut = [d for d in dimensions if d < len(load.indices)] if load.array in changing else []
+            if any(d >= len(stage.axes) or not is_near(load.indices[d], stage.axes[d], taps) for d in cut):
                 raise Refusal(
                     f'each element of "{stage.name}" needs elements far away, so each tile would need all',
                     'tiles along other axes; a boundary other than "wrap"',
                 )
 
 
-def is_near(e: Expr, taps: Mapping[Node, int | None]) -> bool:
+def is_near(e: Expr, axis: Axis, taps: Mapping[Node, int | None]) -> bool:
     """Whether an index is an axis and a distance, kept inside the array or not. taps: the extents of the axes of a fold, None if unknown."""
     while isinstance(e, Op) and e.name in KEPT_INSIDE:
         e = e.args[0]
     terms = ix.linear(e)[1]
-    own = [atom for atom in terms if atom not in taps]
-    return (
-        all(taps[atom] is not None for atom in terms if atom in taps)
-        and len(own) <= 1
-        and all(isinstance(atom, Var) and terms[atom] == 1 for atom in own)
-    )
+    return terms.get(axis.var) == 1 and all(taps.get(atom) is not None for atom in terms if atom is not axis.var)
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The stages of several iterations: the one that has the tiles, others of the last iteration that the loop hands on, and those computed
+    """The stages of several iterations: the head has the tiles; others of the last iteration are handed on, too; those inside are computed
     in the tiles, in order."""
 
     head: str
@@ -155,8 +149,7 @@ def with_iterations(state: State, loop: ControlStage, steps: int) -> tuple[State
     """Returns the state in which a loop of several iterations each runs before the given one, and the stages of its body."""
     form, sites = loop.form, dict(state.graph.sites)
     assert isinstance(form, ArrayLoop)
-    name = f"{loop.name}_tiles"
-    name = new_stage_name(state, None, name) if name in state.uses.stages else name
+    name = new_stage_name(state, None, f"{loop.name}_tiles")
     rounds, index = ix.floordiv(ix.maximum(form.count, 0), steps), fresh(form.index.name)
     states = tuple(fresh_parameter(each.name, each.dtype, each.shape) for each in loop.state)
     made: dict[Node, Stage] = {}
@@ -166,7 +159,8 @@ def with_iterations(state: State, loop: ControlStage, steps: int) -> tuple[State
         values[form.index] = ix.add(ix.mul(index, steps), k)
         for old in loop.body:
             assert isinstance(old, Stage)
-            new = copy_stage(redirect(old, values, sites), f"{name}/{last_part(old.name)}_{k}", sites)
+            own = f"{name}/{old.name.removeprefix(loop.name + '/')}_{k}"
+            new = copy_stage(redirect(old, values, sites), own, sites)
             values |= {Result(old.form, m): Result(new.form, m) for m in range(len(new.bodies))}
             made[new.form] = new
         current = tuple(values.get(array, array) for array in loop.results)  # type: ignore[misc]
@@ -177,7 +171,7 @@ def with_iterations(state: State, loop: ControlStage, steps: int) -> tuple[State
         if isinstance(array, Result) and array.form in read and array.form in made:
             maker = made[array.form]
             loads = (Load(array, tuple(axis.var for axis in maker.axes), False),)
-            copy = identity_stage(maker, loads, f"{name}/{last_part(parameter.name)}_{steps}", (array,), state.graph)
+            copy = identity_stage(maker, loads, f"{name}/{parameter.name}_{steps}", (array,), state.graph)
             array = Result(copy.form, 0)
             made[copy.form] = copy
         if isinstance(array, Result) and array.form in made:
@@ -193,8 +187,3 @@ def with_iterations(state: State, loop: ControlStage, steps: int) -> tuple[State
     head, *others = (stage.name for form, stage in made.items() if form in handed)
     inside = tuple(stage.name for form, stage in made.items() if form not in handed)
     return replace(state, graph=graph, uses=uses, plans=plans), Body(head, tuple(others), inside)
-
-
-def last_part(name: str) -> str:
-    """Returns the last part of a path."""
-    return name.rpartition("/")[2]

@@ -44,7 +44,7 @@ _CHEAP = 24  # operations of a divergent side that runs without a test
 
 @dataclass(eq=False)
 class GangBody(GangFolds):
-    """One translation of a loop body, for `gangs` gangs of `lanes` lanes that start at `base`; `high`: the end of lanes that are on."""
+    """The translation of a loop body for `gangs` gangs of `lanes` lanes that start at `base`; `high`: the end of lanes that are on."""
 
     high: Expr | None
 

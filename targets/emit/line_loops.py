@@ -29,9 +29,16 @@ def emit_on_lines(statements: Statements, s: For, row: Row, low: Any, count: Any
     unit = statements.unit
     low, count = unit.bind("low", i64, 1, low), unit.bind("gangs", i64, 1, count)
     rounds, position = rounds_on_lines(statements, row, low, s.step, count)
-    counter = T.variable(unit.fresh_name(s.var.name + "_round"), "int64")
-    body = statements.iteration(s, position(counter))
-    unit.out.append(T.For(counter, tir(0), rounds, T.ForKind.SERIAL, body))
+    emit_rounds(statements, s, position, rounds)
+
+
+def emit_rounds(
+    statements: Statements, s: For, position: Callable[[Any], Any], rounds: Any, copied: bool = True
+) -> None:
+    """Emits iterations of a loop, whose variable has the value `position` of an iteration's number. copied: whether LLVM may unroll them."""
+    counter = T.variable(statements.unit.fresh_name(s.var.name + "_round"), "int64")
+    body = statements.iteration(s, position(counter), copied)
+    statements.unit.out.append(T.For(counter, tir(0), rounds, T.ForKind.SERIAL, body))
 
 
 def rounds_on_lines(

@@ -25,7 +25,7 @@ from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import For, VectorStore
 from raido.schedule.nest.values import lanes_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.line_loops import rounds_on_lines, start_of
+from raido.targets.emit.line_loops import emit_rounds, rounds_on_lines, start_of
 from raido.targets.emit.shifted_rows import ShiftedRows, Start, elements_before_line, may_be_shifted
 from raido.targets.emit.streams import Row, Stream, beyond_lines, find_row_off_lines
 from raido.targets.emit.terms import tir
@@ -151,9 +151,7 @@ class StreamLoops:
 
     def _rounds(self, s: For, mode: Mode, position: Callable[[Any], Any], iterations: Any) -> None:
         self.mode = mode
-        counter = T.variable(self.unit.fresh_name(s.var.name + "_round"), "int64")
-        body = self.statements.iteration(s, position(counter), copied=mode in ("whole", "between"))
-        self.unit.out.append(T.For(counter, tir(0), iterations, T.ForKind.SERIAL, body))
+        emit_rounds(self.statements, s, position, iterations, copied=mode in ("whole", "between"))
 
     def changes(self, s: VectorStore) -> bool:
         """Whether a store is emitted differently in the current loop than in the original."""

@@ -208,7 +208,7 @@ def test_an_array_is_held_until_what_uses_it_has_run(add: Any, library: OtherLib
 def test_an_array_is_held_where_no_event_can_be_made(
     add: Any, library: OtherLibrary, device: CudaDevice, driver: FakeDriver
 ) -> None:
-    """What uses it has run when it goes."""
+    """An array is freed when all kernels that use it have run."""
     a, out = library.copy(A), library.copy(0 * A)
     add(a, A, out=out)  # which makes the event that orders streams
     out.write(A)
@@ -246,7 +246,7 @@ def test_arrays_outlive_a_device_whose_kernels_do_not_end(
 def test_a_call_that_fails_is_ordered_with_later_work_all_the_same(
     add: Any, library: OtherLibrary, device: CudaDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it had launched before must not write to `out` behind the library's own work."""
+    """Launches before a failure must not write to `out` behind the library's own work."""
 
     def fail(*arguments: Any, **named: Any) -> Any:
         run_and_keep(*arguments, **named)

@@ -201,7 +201,7 @@ def test_a_fold_that_two_results_of_a_function_need_is_one_stage():
 
 
 def test_folds_of_known_length_that_fit_a_chunk_have_no_partial_results():
-    """Where an array loop runs them in every iteration, threads for one chunk cost more than the fold."""
+    """Threads for one chunk cost more than the fold, where an array loop runs it in every iteration."""
 
     def normalised(x: rd.f32[40]):
         return x / rd.sum(x).named("out")

@@ -100,7 +100,7 @@ def halved_in_a_branch(a: rd.i64["n"]):
 
 @rd.algorithm
 def changed_before_a_branch(a: rd.i64["n"]):
-    """What the branch passes through or changes again is the state already changed."""
+    """An array that the branch passes through or changes again is the state already changed."""
 
     def body(t, state):
         k, s = state

@@ -72,7 +72,7 @@ def chosen(x: rd.f32["n"], y: rd.f32["m"]):
 
 
 def test_folds_of_an_iteration_or_a_branch_share_a_loop() -> None:
-    """Those that read another fold's result run behind it; and no array of an iteration is computed under the condition that there is one."""
+    """Folds that read another fold's result run behind it; and no array of an iteration is computed under the condition that there is one."""
     counts = np.arange(130, dtype="i4") % 37
     for algorithm, arguments, loops in ((near, (Y, X, counts), 2), (chosen, (Y, X[0]), 1)):
         nest = algorithm.schedule().complete().nest_text()

@@ -157,6 +157,8 @@ def twice() -> object:
 loop_of = lambda body: rd.algorithm(lambda a: rd.loop(6, body, a), a="f32[h, w]")
 WRAPPED = loop_of(lambda t, x: rd.stencil(lambda p: p[0, -1] + p[0, 1], x, boundary="wrap"))
 SCALED = loop_of(lambda t, x: x / rd.sum(x))
+PINNED = loop_of(lambda t, x: x + x[0])
+TURNED = loop_of(lambda t, x: (x + x.T) * 0.5)
 SUMMED = loop_of(lambda t, x: rd.cumsum(x, axis=0))
 UNTIL = rd.algorithm(lambda a: rd.while_loop(lambda x: rd.max(x) > 0.5, lambda x: x * 0.9, a), a="f32[h, w]")
 
@@ -170,6 +172,8 @@ UNTIL = rd.algorithm(lambda a: rd.while_loop(lambda x: rd.max(x) > 0.5, lambda x
         (tiled(heat, y=8, shape="round"), 'a shape is one of "overlap"'),
         (tiled(WRAPPED, x=8), "needs elements far away"),
         (tiled(SCALED, y=8), "needs elements far away"),
+        (tiled(PINNED, y=8), "needs elements far away"),
+        (tiled(TURNED, y=8), "needs elements far away"),
         (tiled(SUMMED, y=8), "its elements depend on one another"),
         (tiled(inner, y=8), 'strategy("gather") first'),
         (tiled(UNTIL, y=8), "is not a loop of counted iterations"),
@@ -190,3 +194,26 @@ def test_wrapping_is_allowed_along_axes_that_are_not_cut() -> None:
     s[s.stages[0]].time_tile(steps=3, y=8)
     a = np.random.default_rng(2).random((30, 20), "f4")
     assert (WRAPPED.compile(schedule=s)(a) == WRAPPED.interpret(a)).all()
+
+
+@rd.algorithm
+def smoothed(a: rd.f32["h", "w"]):
+    return rd.stencil(lambda p: p[0, -1] + p[0, 1], a, boundary="clamp", name="u")
+
+
+@rd.algorithm
+def sharpened(a: rd.f32["h", "w"]):
+    return rd.stencil(lambda p: 2 * p[0, 0] - p[1, 0], a, boundary="clamp", name="u")
+
+
+def test_stages_of_inlined_algorithms_and_states_that_change_places_keep_apart() -> None:
+    def step(t: Any, state: Any) -> Any:
+        first, second, rate = state
+        return second, sharpened(smoothed(first)) * rate, rate
+
+    algorithm = rd.algorithm(lambda a, b, c: rd.loop(7, step, (a, b, c)), a="f32[h, w]", b="f32[h, w]", c="f32[h, w]")
+    s = algorithm.schedule()
+    s["loop_1"].time_tile(steps=3, y=8, x=16)
+    given = [np.random.default_rng(k).integers(0, 3, (20, 33)).astype("f4") for k in range(3)]
+    for found, wanted in zip(algorithm.compile(schedule=s)(*given), algorithm.interpret(*given), strict=True):
+        assert np.array_equal(found, wanted)
